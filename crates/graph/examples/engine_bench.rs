@@ -165,7 +165,7 @@ static SINK: NodeDecl = NodeDecl {
 static TAP: NodeDecl = NodeDecl {
     name: "tap",
     kind: Kind::Tap,
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input")),
     build: |_| Built::tap(Count { skip: 0 }),
     ..NodeDecl::DEFAULT
 };

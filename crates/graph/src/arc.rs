@@ -6,7 +6,7 @@
 //! A change of an interface stores one number. An interface without features costs two table
 //! look-ups per frame.
 
-use crate::decl::{ArcDecl, ArcId, ArcKey, NodeId};
+use crate::decl::{ArcDecl, ArcId, ArcKey, NodeId, Stage};
 use crate::stats::MAX_INTERFACES;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{
@@ -360,12 +360,14 @@ impl Chains {
     }
 }
 
-/// Orders features so that every `before` and `after` holds; by name where neither applies.
+/// Orders features by stage, and within one so that every `before` and `after` holds; by name where
+/// neither applies.
 fn order(
     arc: &str,
     mut left: Vec<(&'static crate::NodeDecl, NodeId)>,
 ) -> Result<Vec<(&'static str, NodeId)>, ArcError> {
-    left.sort_by_key(|(d, _)| d.name);
+    let stage = |d: &crate::NodeDecl| d.feature.map_or(Stage::default(), |f| f.stage);
+    left.sort_by_key(|(d, _)| (stage(d), d.name));
     let mut done: Vec<(&'static str, NodeId)> = Vec::new();
     while !left.is_empty() {
         let waits = |d: &crate::NodeDecl| {
@@ -374,6 +376,7 @@ fn order(
                     |f: fn(&crate::decl::FeatureDecl) -> &'static [&'static str],
                      d: &crate::NodeDecl| d.feature.as_ref().map_or(&[][..], f);
                 o.name != d.name
+                    && stage(o) == stage(d)
                     && (of(|f| f.after, d).contains(&o.name)
                         || of(|f| f.before, o).contains(&d.name))
             })
@@ -391,6 +394,7 @@ fn order(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decl::FeatureDecl;
     use proptest::prelude::*;
 
     static DECL: ArcDecl = ArcDecl { name: "test", key: ArcKey::Rx, end: "end" };
@@ -409,6 +413,30 @@ mod tests {
 
     fn chains(arc: &ArcConfig) -> usize {
         arc.chains.pool.len()
+    }
+
+    #[test]
+    fn stages_come_before_names_and_wishes_within_a_stage() {
+        const fn node(name: &'static str, place: FeatureDecl) -> crate::NodeDecl {
+            crate::NodeDecl { name, feature: Some(place), ..crate::NodeDecl::DEFAULT }
+        }
+        const ON: FeatureDecl = FeatureDecl::on("test");
+        static ALL: [crate::NodeDecl; 5] = [
+            node("a", ON.at(Stage::Translation)),
+            node("b", ON.at(Stage::Translation).before(&["a"])),
+            node("c", ON.after(&["d"])),
+            node("d", ON),
+            // Wishes across stages say nothing.
+            node("e", ON.at(Stage::Admission).after(&["a"])),
+        ];
+        let names = |all: &'static [crate::NodeDecl]| {
+            let all = all.iter().map(|d| (d, NodeId(1))).collect();
+            order("test", all).map(|all| all.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&ALL).unwrap(), ["e", "d", "c", "b", "a"]);
+        static CIRCLE: [crate::NodeDecl; 2] =
+            [node("a", ON.before(&["b"])), node("b", ON.before(&["a"]))];
+        assert!(names(&CIRCLE).is_err());
     }
 
     #[test]

@@ -84,15 +84,61 @@ pub struct ArcDecl {
     pub end: &'static str,
 }
 
+/// Stages of an arc: a packet passes the features of an earlier one first, whatever their names are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Whether the interface takes or sends such packets at all.
+    Admission,
+    /// Fragments become datagrams, or are found to belong together.
+    Reassembly,
+    /// What a packet must be for the way that it goes: its length, its source.
+    Check,
+    /// What filters permit: they see addresses as they are on the wire of the arc's interface when
+    /// it receives, and as hosts inside know them when it sends.
+    #[default]
+    Filter,
+    /// Rate, marks and segment sizes of what is left.
+    Shaping,
+    /// Addresses of another realm, in packets.
+    Translation,
+    /// The same, by rules for whole frames. Answers to translated packets are restored in this
+    /// order: that of the way out, backwards.
+    FrameTranslation,
+}
+
 /// A node's place on an arc.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct FeatureDecl {
     /// The arc's name.
     pub arc: &'static str,
-    /// Features on the same arc that must come later.
+    /// Its stage there.
+    pub stage: Stage,
+    /// Features of the same stage that must come later.
     pub before: &'static [&'static str],
-    /// Features on the same arc that must come earlier.
+    /// Features of the same stage that must come earlier.
     pub after: &'static [&'static str],
+}
+
+impl FeatureDecl {
+    /// A place on an arc, at its default stage.
+    pub const fn on(arc: &'static str) -> FeatureDecl {
+        FeatureDecl { arc, stage: Stage::Filter, before: &[], after: &[] }
+    }
+    /// At another stage.
+    #[must_use]
+    pub const fn at(self, stage: Stage) -> FeatureDecl {
+        FeatureDecl { stage, ..self }
+    }
+    /// Earlier than some of its stage.
+    #[must_use]
+    pub const fn before(self, before: &'static [&'static str]) -> FeatureDecl {
+        FeatureDecl { before, ..self }
+    }
+    /// Later than some of its stage.
+    #[must_use]
+    pub const fn after(self, after: &'static [&'static str]) -> FeatureDecl {
+        FeatureDecl { after, ..self }
+    }
 }
 
 /// A node's declaration.

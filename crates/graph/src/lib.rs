@@ -27,7 +27,7 @@ pub mod worker;
 
 pub use control::{BuildCx, Control, EngineConfig, EngineError, FileInfo, HandOffView, Remote};
 pub use decl::{
-    ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity,
+    ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity, Stage,
 };
 pub use loop_times::{LoopCounts, LoopTimes};
 pub use mailbox::{EVENT_BYTES, Event, Inject, Topic};

@@ -185,11 +185,8 @@ fn a_graph_that_does_not_hang_together_is_refused() {
     }
     static LOST: NodeDecl = NodeDecl { name: "lost", next: &["nowhere"], ..NodeDecl::DEFAULT };
     static TWICE: NodeDecl = NodeDecl { name: "drop", ..NodeDecl::DEFAULT };
-    static NO_ARC: NodeDecl = NodeDecl {
-        name: "no-arc",
-        feature: Some(FeatureDecl { arc: "none", before: &[], after: &[] }),
-        ..NodeDecl::DEFAULT
-    };
+    static NO_ARC: NodeDecl =
+        NodeDecl { name: "no-arc", feature: Some(FeatureDecl::on("none")), ..NodeDecl::DEFAULT };
     static ETHERNET: NodeDecl =
         NodeDecl { name: "ethernet-input", build: |_| Built::node(Quiet), ..NodeDecl::DEFAULT };
     static MISSPELT: NodeDecl = NodeDecl {

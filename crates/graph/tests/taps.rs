@@ -28,7 +28,7 @@ struct Seen {
 static NODE: NodeDecl = NodeDecl {
     name: "skip-tap",
     kind: Kind::Tap,
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input")),
     also_on: &["error-drop"],
     build: |cx| {
         let seen = cx.shared::<Shared>().0.clone();

@@ -22,7 +22,7 @@ thalweg_graph::errors! {
 pub(crate) static NODE: NodeDecl = NodeDecl {
     name: "load-impair",
     errors: ERRORS,
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input")),
     build: |_| Built::node(Impair { ports: HashMap::new() }),
     ..NodeDecl::DEFAULT
 };

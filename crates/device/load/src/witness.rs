@@ -21,7 +21,7 @@ use thalweg_load::talk::{Flow, Incoming};
 pub(crate) static NODE: NodeDecl = NodeDecl {
     name: "load-witness",
     kind: Kind::Tap,
-    feature: Some(FeatureDecl { arc: "error-drop", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("error-drop")),
     build: |_| Built::tap(Witness::default()),
     ..NodeDecl::DEFAULT
 };

@@ -345,7 +345,7 @@ impl Node for Keep {
 
 static FEATURE: NodeDecl = NodeDecl {
     name: "test-feature",
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input")),
     build: |cx| {
         let notes = cx.shared::<Notes>();
         Built::node(Counting { notes, which: |n| &n.feature })
@@ -355,7 +355,7 @@ static FEATURE: NodeDecl = NodeDecl {
 
 static ARC_FEATURE: NodeDecl = NodeDecl {
     name: "test-arc-feature",
-    feature: Some(FeatureDecl { arc: "test-arc", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("test-arc")),
     build: |cx| {
         let notes = cx.shared::<Notes>();
         Built::node(Counting { notes, which: |n| &n.arc_feature })
@@ -379,7 +379,7 @@ static TAP: NodeDecl = NodeDecl {
     name: "test-tap",
     kind: Kind::Tap,
     errors: ERRORS,
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input")),
     build: |cx| Built::tap(Look { notes: cx.shared(), drops: false }),
     ..NodeDecl::DEFAULT
 };
@@ -388,7 +388,7 @@ static DROP_TAP: NodeDecl = NodeDecl {
     name: "test-drop-tap",
     kind: Kind::Tap,
     errors: ERRORS,
-    feature: Some(FeatureDecl { arc: "error-drop", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("error-drop")),
     build: |cx| Built::tap(Look { notes: cx.shared(), drops: true }),
     ..NodeDecl::DEFAULT
 };

@@ -15,7 +15,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "drop-ttl",
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl { arc: "ip4-unicast", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip4-unicast")),
     build: |_| Built::node(DropTtl),
     ..NodeDecl::DEFAULT
 };

@@ -16,7 +16,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "drop-ttl-fast",
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl { arc: "ip4-unicast", before: &[], after: &["drop-ttl"] }),
+    feature: Some(FeatureDecl::on("ip4-unicast").after(&["drop-ttl"])),
     build: |_| Built::node(DropTtl),
     ..NodeDecl::DEFAULT
 };

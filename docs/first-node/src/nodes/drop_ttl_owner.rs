@@ -8,7 +8,7 @@ use thalweg_graph::{Built, FeatureDecl, HandOff, Node, NodeCx, NodeDecl, Verdict
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "drop-ttl-owner",
-    feature: Some(FeatureDecl { arc: "ip4-unicast", before: &["drop-ttl"], after: &[] }),
+    feature: Some(FeatureDecl::on("ip4-unicast").before(&["drop-ttl"])),
     build: |cx| Built::node(FindOwner { queue: cx.hand_off("drop-ttl-handoff") }),
     ..NodeDecl::DEFAULT
 };

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_conntrack::batch::Packets;
 use thalweg_conntrack::{Batch, IPV4, Parts, Tracker};
-use thalweg_graph::{BuildCx, Built, FeatureDecl, Node, NodeCx, NodeDecl, PerWorker, Verdict};
+use thalweg_graph::{
+    BuildCx, Built, FeatureDecl, Node, NodeCx, NodeDecl, PerWorker, Stage, Verdict,
+};
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::nodes::flow_rules::millis;
@@ -24,11 +26,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     // The translation that was made last is undone first.
-    feature: Some(FeatureDecl {
-        arc: "ip4-icmp-error-reply",
-        before: &[],
-        after: &["nat44-ed-icmp-error"],
-    }),
+    feature: Some(FeatureDecl::on("ip4-icmp-error-reply").at(Stage::FrameTranslation)),
     build: build::<IPV4>,
     ..NodeDecl::DEFAULT
 };

@@ -4,7 +4,7 @@
 //! Reads: the IPv6 header. Next: along the `ip6-icmp-error-reply` arc.
 
 use thalweg_conntrack::IPV6;
-use thalweg_graph::{FeatureDecl, NodeDecl};
+use thalweg_graph::{FeatureDecl, NodeDecl, Stage};
 
 thalweg_graph::errors! { RESTORED: Info, 256, "icmp6 errors of the router translated"; }
 
@@ -13,7 +13,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "flow-icmp-error-ip6",
     errors: ERRORS,
     drop: "ip6-drop",
-    feature: Some(FeatureDecl { arc: "ip6-icmp-error-reply", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip6-icmp-error-reply").at(Stage::FrameTranslation)),
     build: super::flow_icmp_error::build::<IPV6>,
     ..NodeDecl::DEFAULT
 };

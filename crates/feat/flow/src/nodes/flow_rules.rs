@@ -19,7 +19,8 @@ use thalweg_conntrack::batch::Kind;
 use thalweg_conntrack::{Checks, IPV4, IPV6, Millis, Parts, State, Tracked, Tracker, Tuple};
 use thalweg_feat_l2::L2Table;
 use thalweg_graph::{
-    Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, PerWorker, Verdict, clock,
+    Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, PerWorker, Stage, Verdict,
+    clock,
 };
 use thalweg_tables::hash::random_seed;
 use thalweg_tables::random::Random;
@@ -56,7 +57,7 @@ thalweg_graph::errors! {
 pub static NODE: NodeDecl = NodeDecl {
     name: "flow-rules",
     errors: ERRORS,
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input").at(Stage::FrameTranslation)),
     build: |cx| {
         Built::node(FlowRules {
             snapshot: cx.shared(),

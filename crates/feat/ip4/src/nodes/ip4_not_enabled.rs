@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 
 thalweg_graph::errors! {
     DISABLED: Error, 286, "ip4 is not enabled on the interface";
@@ -17,11 +17,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "ip4-not-enabled",
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl {
-        arc: "ip4-unicast",
-        before: &["nat44-ed-hairpin", "nat44-ed-in2out", "nat44-ed-out2in"],
-        after: &[],
-    }),
+    feature: Some(FeatureDecl::on("ip4-unicast").at(Stage::Admission)),
     also_on: &["ip4-multicast"],
     build: |_| Built::node(NotEnabled),
     ..NodeDecl::DEFAULT

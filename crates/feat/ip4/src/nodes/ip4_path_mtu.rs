@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, LOCAL_IF, PktMut, SwIfIndex};
 use thalweg_feat_ip::path_mtu::PathMtus;
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error" }
@@ -31,11 +31,7 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl {
-        arc: "ip4-output",
-        before: &["tcp-mss-clamping-ip4-out", "nat44-ed-in2out-output"],
-        after: &[],
-    }),
+    feature: Some(FeatureDecl::on("ip4-output").at(Stage::Check)),
     build: |cx| {
         let cutter = Cutter::new();
         Built::node(PathMtu { mtus: cx.shared(), tables: cx.shared(), cutter })

@@ -17,7 +17,7 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl { arc: "ip4-punt", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip4-punt")),
     build: |cx| Built::node(PuntRedirect { lookup: Ip4Lookup::new(cx), redirects: cx.shared() }),
     ..NodeDecl::DEFAULT
 };

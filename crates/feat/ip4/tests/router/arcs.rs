@@ -29,13 +29,13 @@ macro_rules! pair {
     ($arc:literal, $late:ident, $late_name:literal, $early:ident, $early_name:literal) => {
         static $late: NodeDecl = NodeDecl {
             name: $late_name,
-            feature: Some(FeatureDecl { arc: $arc, before: &[], after: &[$early_name] }),
+            feature: Some(FeatureDecl::on($arc).after(&[$early_name])),
             build: |cx| Built::node(Seen($late_name, cx.shared())),
             ..NodeDecl::DEFAULT
         };
         static $early: NodeDecl = NodeDecl {
             name: $early_name,
-            feature: Some(FeatureDecl { arc: $arc, before: &[], after: &[] }),
+            feature: Some(FeatureDecl::on($arc)),
             build: |cx| Built::node(Seen($early_name, cx.shared())),
             ..NodeDecl::DEFAULT
         };
@@ -51,7 +51,7 @@ pair!("ip4-output", O2, "a-output", O1, "b-output");
 
 static HOLDS: NodeDecl = NodeDecl {
     name: "holds",
-    feature: Some(FeatureDecl { arc: "ip4-output", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip4-output")),
     build: |_| Built::node(Holds(Vec::new())),
     ..NodeDecl::DEFAULT
 };

@@ -46,7 +46,7 @@ impl Node for Takes {
 static PUNTS: NodeDecl = NodeDecl {
     name: "punts-all",
     next: &["ip4-punt"],
-    feature: Some(FeatureDecl { arc: "ip4-unicast", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip4-unicast")),
     build: |cx| Built::node(Punts(Punt::new(cx), *cx.shared())),
     ..NodeDecl::DEFAULT
 };

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 
 thalweg_graph::errors! {
     DISABLED: Error, 326, "ip6 is not enabled on the interface";
@@ -17,7 +17,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "ip6-not-enabled",
     errors: ERRORS,
     drop: "ip6-drop",
-    feature: Some(FeatureDecl { arc: "ip6-unicast", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip6-unicast").at(Stage::Admission)),
     also_on: &["ip6-multicast"],
     build: |_| Built::node(NotEnabled),
     ..NodeDecl::DEFAULT

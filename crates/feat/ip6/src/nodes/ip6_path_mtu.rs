@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, LOCAL_IF, PktMut, SwIfIndex};
 use thalweg_feat_ip::path_mtu::PathMtus;
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip6-icmp-error" }
@@ -25,11 +25,7 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip6-drop",
-    feature: Some(FeatureDecl {
-        arc: "ip6-output",
-        before: &["tcp-mss-clamping-ip6-out"],
-        after: &[],
-    }),
+    feature: Some(FeatureDecl::on("ip6-output").at(Stage::Check)),
     build: |cx| Built::node(PathMtu { mtus: cx.shared(), tables: cx.shared() }),
     ..NodeDecl::DEFAULT
 };

@@ -17,7 +17,7 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip6-drop",
-    feature: Some(FeatureDecl { arc: "ip6-punt", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip6-punt")),
     build: |cx| Built::node(PuntRedirect { lookup: Ip6Lookup::new(cx), redirects: cx.shared() }),
     ..NodeDecl::DEFAULT
 };

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 
 thalweg_graph::errors! {
     NOT_ENABLED: Error, 286, "mpls is not enabled on the interface";
@@ -15,7 +15,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "mpls-not-enabled",
     errors: ERRORS,
     drop: "error-drop",
-    feature: Some(FeatureDecl { arc: "mpls-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("mpls-input").at(Stage::Admission)),
     build: |_| Built::node(NotEnabled),
     ..NodeDecl::DEFAULT
 };

@@ -6,7 +6,7 @@ use crate::{All, lower};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
@@ -18,11 +18,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "tcp-mss-clamping-ip4-in",
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl {
-        arc: "ip4-unicast",
-        before: &["nat44-ed-classify", "nat44-ed-hairpin", "nat44-ed-in2out", "nat44-ed-out2in"],
-        after: &["ip4-not-enabled"],
-    }),
+    feature: Some(FeatureDecl::on("ip4-unicast").at(Stage::Shaping)),
     build: |cx| Built::node(ClampIn { limits: cx.shared() }),
     ..NodeDecl::DEFAULT
 };

@@ -7,7 +7,7 @@ use crate::{All, lower};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
@@ -19,11 +19,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "tcp-mss-clamping-ip4-out",
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl {
-        arc: "ip4-output",
-        before: &["nat44-ed-in2out-output"],
-        after: &[],
-    }),
+    feature: Some(FeatureDecl::on("ip4-output").at(Stage::Shaping)),
     build: |cx| Built::node(ClampOut { limits: cx.shared() }),
     ..NodeDecl::DEFAULT
 };

@@ -6,7 +6,7 @@ use crate::{All, lower};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
@@ -18,7 +18,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "tcp-mss-clamping-ip6-in",
     errors: ERRORS,
     drop: "ip6-drop",
-    feature: Some(FeatureDecl { arc: "ip6-unicast", before: &[], after: &["ip6-not-enabled"] }),
+    feature: Some(FeatureDecl::on("ip6-unicast").at(Stage::Shaping)),
     build: |cx| Built::node(ClampIn { limits: cx.shared() }),
     ..NodeDecl::DEFAULT
 };

@@ -8,11 +8,11 @@
 
 use crate::direction::Direction;
 use crate::node::{self, build};
-use thalweg_graph::{FeatureDecl, NodeDecl};
+use thalweg_graph::{FeatureDecl, NodeDecl, Stage};
 
 /// The declaration.
 pub static NODE: NodeDecl = node::declare(
     "nat44-ed-classify",
-    FeatureDecl { arc: "ip4-unicast", before: &[], after: &["nat44-ed-out2in"] },
+    FeatureDecl::on("ip4-unicast").at(Stage::Translation).after(&["nat44-ed-out2in"]),
     build::<{ Direction::Both as u8 }>,
 );

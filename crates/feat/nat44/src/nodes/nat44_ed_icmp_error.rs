@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, PerWorker, Verdict};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, PerWorker, Stage, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! { TRANSLATED: Info, 256, "icmp errors of the router translated"; }
@@ -19,7 +19,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "nat44-ed-icmp-error",
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl { arc: "ip4-icmp-error-reply", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("ip4-icmp-error-reply").at(Stage::Translation)),
     build: |cx| Built::node(NatIcmpError { tables: cx.shared(), here: cx.control.per_worker() }),
     ..NodeDecl::DEFAULT
 };

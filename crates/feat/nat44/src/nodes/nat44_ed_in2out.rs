@@ -5,11 +5,11 @@
 
 use crate::direction::Direction;
 use crate::node::{self, build};
-use thalweg_graph::{FeatureDecl, NodeDecl};
+use thalweg_graph::{FeatureDecl, NodeDecl, Stage};
 
 /// The declaration.
 pub static NODE: NodeDecl = node::declare(
     "nat44-ed-in2out",
-    FeatureDecl { arc: "ip4-unicast", before: &[], after: &[] },
+    FeatureDecl::on("ip4-unicast").at(Stage::Translation),
     build::<{ Direction::In2Out as u8 }>,
 );

@@ -6,11 +6,11 @@
 
 use crate::direction::Direction;
 use crate::node::{self, build};
-use thalweg_graph::{FeatureDecl, NodeDecl};
+use thalweg_graph::{FeatureDecl, NodeDecl, Stage};
 
 /// The declaration.
 pub static NODE: NodeDecl = node::declare(
     "nat44-ed-in2out-output",
-    FeatureDecl { arc: "ip4-output", before: &[], after: &[] },
+    FeatureDecl::on("ip4-output").at(Stage::Translation),
     build::<{ Direction::Output as u8 }>,
 );

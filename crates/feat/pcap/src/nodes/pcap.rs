@@ -24,7 +24,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "pcap",
     kind: Kind::Tap,
     errors: ERRORS,
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input")),
     also_on: &["interface-output", "error-drop"],
     build: |_| Built::tap(PcapTap::default()),
     ..NodeDecl::DEFAULT

@@ -42,7 +42,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "sflow",
     kind: Kind::Tap,
     errors: ERRORS,
-    feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
+    feature: Some(FeatureDecl::on("device-input")),
     also_on: &["interface-output", "error-drop"],
     build: |cx| {
         let taps = cx.shared::<Taps>();
