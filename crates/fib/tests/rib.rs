@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
 use thalweg_device::testing::{Lab, NO_ETHERNET};
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE, UNRESOLVED};
-use thalweg_fib::rib::{Labels, Path, PathKind, RibError, Source, Table};
+use thalweg_fib::rib::{Labels, NeighborOn, Path, PathKind, RibError, Source, Table};
 use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, Peer, TableId};
 use thalweg_graph::NodeId;
 use thalweg_tables::qsbr::Domain;
@@ -770,6 +770,11 @@ fn convergence_costs_stores_by_path_lists() {
     lab.close();
 }
 
+/// A neighbour that was heard on an interface.
+fn heard(sw_if: SwIfIndex) -> NeighborOn {
+    NeighborOn { sw_if, lender: None, is_written: false }
+}
+
 /// A change of a table with neighbours.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
@@ -777,8 +782,8 @@ enum Turn {
     /// host of another one, or nowhere.
     Route(u8, Source, Option<(u8, bool)>),
     NoRoute(u8, Source),
-    /// A neighbour on an interface, which may borrow the subnets of another one.
-    Claim(u8, u8, Option<u8>),
+    /// A neighbour on an interface, which may borrow the subnets of another one; written or heard.
+    Claim(u8, u8, Option<u8>, bool),
     NoClaim(u8, u8),
 }
 
@@ -788,8 +793,8 @@ fn any_turn() -> impl Strategy<Value = Turn> {
     prop_oneof![
         2 => (0..9u8, source(), to).prop_map(|(short, by, to)| Turn::Route(short, by, to)),
         1 => (0..9u8, source()).prop_map(|(short, by)| Turn::NoRoute(short, by)),
-        2 => (0..4u8, 0..3u8, prop::option::of(0..3u8))
-            .prop_map(|(host, on, lender)| Turn::Claim(host, on, lender)),
+        2 => (0..4u8, 0..3u8, prop::option::of(0..3u8), any::<bool>())
+            .prop_map(|(host, on, lender, written)| Turn::Claim(host, on, lender, written)),
         1 => (0..4u8, 0..3u8).prop_map(|(host, on)| Turn::NoClaim(host, on)),
     ]
 }
@@ -799,7 +804,7 @@ fn neighbors_agree<A: Family>(lab: &Lab, turns: &[Turn]) -> Result<(), TestCaseE
     let mut t: Routes<A> = Table::new(TableId(0), 0, A::LINK, Leaves::default());
     let net = 9;
     let mut routes: BTreeMap<(u8, Source), Option<(u8, bool)>> = BTreeMap::new();
-    let mut claims: Vec<(u8, u8, Option<u8>)> = Vec::new();
+    let mut claims: Vec<(u8, u8, Option<u8>, bool)> = Vec::new();
     for turn in turns {
         match *turn {
             Turn::Route(short, source, to) => {
@@ -815,16 +820,17 @@ fn neighbors_agree<A: Family>(lab: &Lab, turns: &[Turn]) -> Result<(), TestCaseE
                 t.unset(&lab.c, prefix(A::of(net, 0), short), source);
                 routes.remove(&(short, source));
             }
-            Turn::Claim(host, on, lender) => {
-                let by = (lab.sw_if(on), lender.map(|n| lab.sw_if(n)));
+            Turn::Claim(host, on, lender, is_written) => {
+                let lender_if = lender.map(|n| lab.sw_if(n));
+                let by = NeighborOn { sw_if: lab.sw_if(on), lender: lender_if, is_written };
                 t.set_neighbor(&lab.c, A::of(net, host), by, true);
                 match claims.iter_mut().find(|claim| (claim.0, claim.1) == (host, on)) {
-                    Some(claim) => claim.2 = lender,
-                    None => claims.push((host, on, lender)),
+                    Some(claim) => (claim.2, claim.3) = (lender, is_written),
+                    None => claims.push((host, on, lender, is_written)),
                 }
             }
             Turn::NoClaim(host, on) => {
-                t.set_neighbor(&lab.c, A::of(net, host), (lab.sw_if(on), None), false);
+                t.set_neighbor(&lab.c, A::of(net, host), heard(lab.sw_if(on)), false);
                 claims.retain(|claim| (claim.0, claim.1) != (host, on));
             }
         }
@@ -836,13 +842,14 @@ fn neighbors_agree<A: Family>(lab: &Lab, turns: &[Turn]) -> Result<(), TestCaseE
                 Some((_, Some((n, true)))) => Some(*n),
                 _ => None,
             };
-            let own = claims.iter().find(|c| c.0 == host && Some(c.1) == attached);
-            let lent = || claims.iter().find(|c| c.0 == host && c.2.is_some() && c.2 == attached);
-            let want = match cover {
-                Some(_) => own.or_else(lent).filter(|_| attached.is_some()),
-                // There is nothing that it could beat.
-                None => claims.iter().find(|c| c.0 == host),
+            // Without a route around it, there is nothing that it could beat.
+            let own = |c: &&(_, u8, _, _)| cover.is_none() || Some(c.1) == attached;
+            let lent = |c: &&(_, _, Option<u8>, _)| c.2.is_some() && c.2 == attached;
+            let by = |is_written: bool| {
+                let all = || claims.iter().filter(move |c| c.0 == host && c.3 == is_written);
+                all().find(own).or_else(|| all().find(lent))
             };
+            let want = by(true).or_else(|| by(false));
             let want = want.map(|c| vec![Path::via(addr.to_ip(), Some(lab.sw_if(c.1)))]);
             prop_assert_eq!(t.paths(Prefix::host(addr), Source::Adjacency), want, "{:?}", turn);
         }
@@ -868,7 +875,7 @@ fn neighbours_of_longer_routes_are_not_looked_at() {
     let lab = lab();
     let mut t = table::<u32>(&lab);
     for host in 2..250 {
-        t.set_neighbor(&lab.c, u32::of(0, host), (lab.sw_if(0), None), true);
+        t.set_neighbor(&lab.c, u32::of(0, host), heard(lab.sw_if(0)), true);
     }
     let before = t.lpm().stores;
     let all = Prefix::new(0, 0).expect("a prefix");

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::rib::{self, Labels, Path, PathKind, RibError, Source};
+use thalweg_fib::rib::{self, Labels, NeighborOn, Path, PathKind, RibError, Source};
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, LpmError, Prefix};
@@ -476,18 +476,21 @@ pub fn set_found_route<A: Address>(
     Ok(())
 }
 
-/// Sets whether a resolved neighbour is to have a host route, so that packets to it bypass the
-/// subnet's glean entry; [`Table::set_neighbor`](rib::Table::set_neighbor) says when it has one.
-/// Returns the interface whose neighbour keeps the address from this one, in the interface's table.
+/// Sets whether a resolved neighbour, written (static) or heard, is to have a host route, so that
+/// packets to it bypass the subnet's glean entry;
+/// [`Table::set_neighbor`](rib::Table::set_neighbor) says when it has one. Returns the interface
+/// whose neighbour keeps the address from this one, in the interface's table.
 pub fn set_neighbor_route<A: Address>(
     c: &mut Control,
     sw_if: SwIfIndex,
     addr: A,
+    is_written: bool,
     wanted: bool,
 ) -> Option<SwIfIndex> {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let (own, on) = (ip.table_of(sw_if), (sw_if, ip.lender(sw_if)));
+    let own = ip.table_of(sw_if);
+    let on = NeighborOn { sw_if, lender: ip.lender(sw_if), is_written };
     let mut rival = None;
     for (id, t) in &mut ip.tables {
         if *id == own {
@@ -505,10 +508,12 @@ fn for_neighbors<A: Address>(
     c: &Control,
     ip: &mut Ip<A>,
     sw_if: SwIfIndex,
-    mut each: impl FnMut(&mut Ip<A>, A),
+    mut each: impl FnMut(&mut Ip<A>, A, NeighborOn),
 ) {
-    if let (Some(family), Ok(all)) = (ip.family, Prefix::new(A::default(), 0)) {
-        family.neighbors(c, sw_if, all).into_iter().for_each(|addr| each(ip, addr));
+    let (Some(family), Ok(all)) = (ip.family, Prefix::new(A::default(), 0)) else { return };
+    let lender = ip.lender(sw_if);
+    for (addr, is_written) in family.neighbors(c, sw_if, all) {
+        each(ip, addr, NeighborOn { sw_if, lender, is_written });
     }
 }
 
@@ -516,8 +521,8 @@ fn for_neighbors<A: Address>(
 pub(crate) fn move_neighbor_routes<A: Address>(c: &Control, sw_if: SwIfIndex, before: TableId) {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let (own, on) = (ip.table_of(sw_if), (sw_if, ip.lender(sw_if)));
-    for_neighbors(c, &mut ip, sw_if, |ip, addr| {
+    let own = ip.table_of(sw_if);
+    for_neighbors(c, &mut ip, sw_if, |ip, addr, on| {
         let Some(t) = ip.tables.get_mut(&before).filter(|t| t.claims(addr, sw_if)) else { return };
         let stays = t.attaches(sw_if, addr);
         t.set_neighbor(c, addr, on, stays);
@@ -531,8 +536,7 @@ pub(crate) fn move_neighbor_routes<A: Address>(c: &Control, sw_if: SwIfIndex, be
 pub(crate) fn follow_lender<A: Address>(c: &Control, sw_if: SwIfIndex) {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let on = (sw_if, ip.lender(sw_if));
-    for_neighbors(c, &mut ip, sw_if, |ip, addr| {
+    for_neighbors(c, &mut ip, sw_if, |ip, addr, on| {
         for t in ip.tables.values_mut().filter(|t| t.claims(addr, sw_if)) {
             t.set_neighbor(c, addr, on, true);
         }
@@ -551,12 +555,12 @@ fn follow_attached<A: Address>(
 ) {
     let Some(family) = ip.family else { return };
     for sw_if in paths.iter().filter_map(Path::attached) {
-        let (is_own, on) = (ip.table_of(sw_if) == table, (sw_if, ip.lender(sw_if)));
+        let (is_own, lender) = (ip.table_of(sw_if) == table, ip.lender(sw_if));
         let Some(t) = ip.tables.get_mut(&table) else { return };
-        for addr in family.neighbors(c, sw_if, prefix) {
+        for (addr, is_written) in family.neighbors(c, sw_if, prefix) {
             let wanted = t.attaches(sw_if, addr);
             if wanted || !is_own {
-                t.set_neighbor(c, addr, on, wanted);
+                t.set_neighbor(c, addr, NeighborOn { sw_if, lender, is_written }, wanted);
             }
         }
     }

@@ -152,13 +152,13 @@ impl Family<u32> for Ipv4 {
         directed::routed(c, sw_if, subnet);
     }
 
-    fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv4Prefix) -> Vec<u32> {
+    fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv4Prefix) -> Vec<(u32, bool)> {
         let [first, last] = [prefix.addr(), prefix.last()].map(Ipv4Addr::from_bits);
         let all = c.state::<Neighbors>();
         let all = all.borrow();
         let routed = all.between(sw_if, first.into(), last.into()).filter(|n| !n.no_fib_entry);
         let address = |n: Neighbor| match n.ip {
-            IpAddr::V4(ip) if n.mac.is_some() => Some(ip.to_bits()),
+            IpAddr::V4(ip) if n.mac.is_some() => Some((ip.to_bits(), n.is_static)),
             _ => None,
         };
         routed.filter_map(address).collect()

@@ -149,13 +149,15 @@ impl Family<u128> for Ipv6 {
         }
     }
 
-    fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv6Prefix) -> Vec<u128> {
+    fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv6Prefix) -> Vec<(u128, bool)> {
         let [first, last] = [prefix.addr(), prefix.last()].map(Ipv6Addr::from_bits);
         let all = c.state::<Neighbors>();
         let all = all.borrow();
         let routed = all.between(sw_if, first.into(), last.into()).filter(|n| !n.no_fib_entry);
         let address = |n: Neighbor| match n.ip {
-            IpAddr::V6(ip) if n.mac.is_some() && !ip.is_unicast_link_local() => Some(ip.to_bits()),
+            IpAddr::V6(ip) if n.mac.is_some() && !ip.is_unicast_link_local() => {
+                Some((ip.to_bits(), n.is_static))
+            }
             _ => None,
         };
         routed.filter_map(address).collect()

@@ -22,8 +22,9 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, change: &NeighborChange| {
         if let IpAddr::V6(ip) = change.ip {
-            let wanted = change.fib_entry;
-            if let Some(i) = table::set_neighbor_route(c, change.sw_if, ip.to_bits(), wanted) {
+            let (written, wanted) = (change.is_static, change.fib_entry);
+            let rival = table::set_neighbor_route(c, change.sw_if, ip.to_bits(), written, wanted);
+            if let Some(i) = rival {
                 thalweg_feat_neighbor::confirm(c, i, change.ip);
             }
         }

@@ -16,6 +16,7 @@ mod resolve;
 mod watched;
 
 pub use error::RibError;
+pub use neighbors::NeighborOn;
 pub use path::{Before, Labels, MAX_LABELS, Mark, Mode, Path, PathKind, Source, TableId};
 pub use peers::RoutedPeers;
 pub use watched::WatchedRoutes;

@@ -1,6 +1,7 @@
 //! Host routes of neighbours. Learned routes fill gaps of written ones, and never beat them: a
 //! neighbour's route exists only while the longest other route around its address says that hosts
-//! are on its link (VPP: an adjacency refines its cover), or no other route is around it.
+//! are on its link (VPP: an adjacency refines its cover), or no other route is around it. Of
+//! several neighbours with one address, one that is written beats those that were only heard.
 
 use super::entries::Entries;
 use super::path::{Path, Source};
@@ -11,13 +12,38 @@ use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, Prefix};
 
+/// Where a neighbour is, and who says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NeighborOn {
+    /// The interface.
+    pub sw_if: SwIfIndex,
+    /// The interface whose subnets this one borrows.
+    pub lender: Option<SwIfIndex>,
+    /// Written by an operator (static), not heard on the link.
+    pub is_written: bool,
+}
+
 /// A neighbour that is to have a host route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Claim {
-    /// The interface whose subnets the neighbour's unnumbered interface borrows.
-    lender: Option<SwIfIndex>,
+    by: NeighborOn,
     /// Claims are numbered: of equal ones, the first counts as long as it stays.
     number: u64,
+}
+
+impl Claim {
+    /// Rank among the neighbours with one address, the least first: a written one, then one on the
+    /// interface that has the subnet, then the first. `covers`: whether the route around the
+    /// address leads to an interface as a whole.
+    fn rank(&self, covers: impl Fn(SwIfIndex) -> bool) -> Option<(bool, bool, u64)> {
+        let NeighborOn { sw_if, lender, is_written } = self.by;
+        let borrows = match lender {
+            _ if covers(sw_if) => false,
+            Some(lender) if covers(lender) => true,
+            _ => return None,
+        };
+        Some((!is_written, borrows, self.number))
+    }
 }
 
 /// Neighbours that are to have host routes, whatever the routes around them are.
@@ -39,8 +65,8 @@ impl<A: Address> Claims<A> {
         self.all.clear();
     }
 
-    fn of(&self, addr: A) -> impl Iterator<Item = (SwIfIndex, Claim)> + '_ {
-        self.all.range((addr, SwIfIndex(0))..=(addr, LAST)).map(|(key, claim)| (key.1, *claim))
+    fn of(&self, addr: A) -> impl Iterator<Item = &Claim> {
+        self.all.range((addr, SwIfIndex(0))..=(addr, LAST)).map(|(_, claim)| claim)
     }
 
     /// Returns the first address behind `after`, up to `last`.
@@ -73,31 +99,30 @@ fn cover<A: Address>(
 }
 
 impl<A: Address, L: Lpm<A>> Table<A, L> {
-    /// Sets whether a neighbour on an interface, which borrows the subnets of `lender`, is to have
-    /// a host route: it has one while the longest other route around its address leads to that
-    /// interface, or its lender, as a whole. Among several such neighbours with one address, one on
-    /// the interface that has the subnet counts before others, and then the first.
+    /// Sets whether a neighbour is to have a host route: it has one while the longest other route
+    /// around its address leads to its interface, or its lender, as a whole. Among several such
+    /// neighbours with one address, written ones count before others, then one on the interface
+    /// that has the subnet, and then the first.
     ///
     /// Returns the interface whose neighbour keeps the address from this one.
     pub fn set_neighbor(
         &mut self,
         c: &Control,
         addr: A,
-        (sw_if, lender): (SwIfIndex, Option<SwIfIndex>),
+        by: NeighborOn,
         wanted: bool,
     ) -> Option<SwIfIndex> {
         let claims = &mut self.claims;
         if wanted {
             claims.number += 1;
             let number = claims.number;
-            let claim = claims.all.entry((addr, sw_if)).or_insert(Claim { lender, number });
-            claim.lender = lender;
-        } else if claims.all.remove(&(addr, sw_if)).is_none() {
+            claims.all.entry((addr, by.sw_if)).or_insert(Claim { by, number }).by = by;
+        } else if claims.all.remove(&(addr, by.sw_if)).is_none() {
             return None;
         }
         self.judge(c, addr);
         let used = self.neighbor_of(addr)?;
-        (wanted && used != sw_if).then_some(used)
+        (wanted && used != by.sw_if).then_some(used)
     }
 
     /// Returns whether a neighbour is to have a host route.
@@ -138,12 +163,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let wanted = {
             let cover = self.cover_of(addr).map(|(_, list)| list);
             let covers = |sw_if| cover.is_none_or(|list| list.attaches(sw_if));
-            let rank = |(sw_if, claim): (SwIfIndex, Claim)| match claim.lender {
-                _ if covers(sw_if) => Some((false, claim.number, sw_if)),
-                Some(lender) if covers(lender) => Some((true, claim.number, sw_if)),
-                _ => None,
-            };
-            self.claims.of(addr).filter_map(rank).min().map(|(.., sw_if)| sw_if)
+            let ranked = |claim: &Claim| Some((claim.rank(covers)?, claim.by.sw_if));
+            self.claims.of(addr).filter_map(ranked).min().map(|(_, sw_if)| sw_if)
         };
         let host = Prefix::host(addr);
         match wanted {

@@ -111,3 +111,41 @@ fn of_two_borrowers_the_first_keeps_an_address_while_it_answers() {
     assert_eq!(ways(&mut lab, ip(0, 9)), [(1, host_mac(1, 66).0)]);
     lab.close();
 }
+
+/// A neighbour that an operator has written keeps its address from what hosts of other interfaces
+/// say, whoever came first, and whose subnet it is.
+#[test]
+fn a_written_neighbour_beats_those_that_are_heard() {
+    let at = ip(0, 9);
+    for written_first in [true, false] {
+        for heard_on in [1, 3] {
+            let mut lab = bare().interfaces(4).start();
+            lab.ok("set interface ip address test3 10.0.0.1/24");
+            lab.ok("set interface ip address test2 10.0.2.1/24");
+            lab.ok("set interface unnumbered test0 use test3");
+            lab.ok("set interface unnumbered test1 use test3");
+            lab.neighbor(2, ip(2, 2), host_mac(2, 2));
+            lab.c.sync();
+            let write = format!("set ip neighbor test0 10.0.0.9 {} static", host_mac(0, 9));
+            if written_first {
+                lab.ok(&write);
+            }
+            claim(&mut lab, heard_on, at, ip(0, 1));
+            if !written_first {
+                assert_eq!(ways(&mut lab, at), [(heard_on, host_mac(heard_on, 66).0)]);
+                lab.ok(&write);
+            }
+            assert_eq!(ways(&mut lab, at), [(0, host_mac(0, 9).0)]);
+            // The route around them moves away, and comes back; borrowers hear of it in slices.
+            lab.ok("set interface ip address del test3 10.0.0.1/24");
+            lab.ok("set interface ip address test3 10.0.0.1/24");
+            lab.until("the written neighbour", |lab| ways(lab, at) == [(0, host_mac(0, 9).0)]);
+            claim(&mut lab, heard_on, at, ip(0, 1));
+            assert_eq!(ways(&mut lab, at), [(0, host_mac(0, 9).0)]);
+            // Without what was written, the host that speaks has the address.
+            lab.ok("set ip neighbor del test0 10.0.0.9");
+            assert_eq!(ways(&mut lab, at), [(heard_on, host_mac(heard_on, 66).0)]);
+            lab.close();
+        }
+    }
+}

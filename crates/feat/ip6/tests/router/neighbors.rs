@@ -271,3 +271,37 @@ fn a_host_does_not_take_what_a_longer_route_leads_elsewhere() {
     assert_eq!(lab.sent_one(0)[..6], host_mac(0, 66).0);
     lab.close();
 }
+
+/// A neighbour that an operator has written keeps its address from what hosts of other interfaces
+/// say, whoever came first, and whose subnet it is.
+#[test]
+fn a_written_neighbour_beats_those_that_are_heard() {
+    let written = host_mac(0, 9);
+    for (written_first, heard_on) in [(true, 1), (false, 1), (true, 3), (false, 3)] {
+        let mut lab = bare().interfaces(4).start();
+        lab.ok("set interface ip address test3 2001:db8::1/64");
+        lab.ok("set interface ip address test2 2001:db8:0:2::1/64");
+        lab.ok("set interface unnumbered test0 use test3");
+        lab.ok("set interface unnumbered test1 use test3");
+        lab.c.sync();
+        let write = format!("set ip neighbor test0 {} {written} static", ip(0, 9));
+        if written_first {
+            lab.ok(&write);
+        }
+        lab.until("the neighbour", |lab| {
+            lab.receive(heard_on, vec![solicitation(ip(0, 9), ip(0, 1), host_mac(heard_on, 66))]);
+            known(lab, heard_on, ip(0, 9)).is_some()
+        });
+        if !written_first {
+            lab.ok(&write);
+        }
+        lab.sent();
+        let packet = udp(ip(2, 2), ip(0, 9), 8).build();
+        lab.receive(2, vec![framed(2, 2, &packet)]);
+        assert_eq!(lab.sent_one(0)[..6], written.0);
+        lab.ok(&format!("set ip neighbor del test0 {}", ip(0, 9)));
+        lab.receive(2, vec![framed(2, 2, &packet)]);
+        assert_eq!(lab.sent_one(heard_on)[..6], host_mac(heard_on, 66).0);
+        lab.close();
+    }
+}
