@@ -77,14 +77,31 @@ pub struct Proxies {
     pub interfaces: BTreeSet<SwIfIndex>,
 }
 
+/// Addresses that a feature such as NAT has the router answer for as for its own, and where: an
+/// address means nothing on interfaces of other tables, and there attracts what nobody translates.
+#[derive(Clone, Debug, Default)]
+pub struct Lent {
+    /// The addresses.
+    pub addresses: Vec<Ipv4Addr>,
+    /// Interfaces on which they are answered for, if these have a subnet around them.
+    pub interfaces: BTreeSet<SwIfIndex>,
+}
+
+/// As [`Lent`]. There may be many addresses.
+#[derive(Clone, Debug, Default)]
+struct Borrowed {
+    addresses: CowMap<Ipv4Addr, (), FastHash>,
+    interfaces: Arc<BTreeSet<SwIfIndex>>,
+}
+
 /// Addresses of all interfaces.
 #[derive(Clone, Debug, Default)]
 pub struct IfAddrs {
     rows: CowTable<Arc<[IfAddr]>>,
     /// Hosts that are peers whatever the addresses are.
     routed: CowTable<Option<Arc<RoutedPeers>>>,
-    /// Further addresses that the router answers for. There may be many.
-    borrowed: CowMap<Ipv4Addr, (), FastHash>,
+    /// Further addresses that the router answers for.
+    borrowed: Vec<Borrowed>,
     proxies: Option<Arc<Proxies>>,
 }
 
@@ -102,11 +119,15 @@ impl IfAddrs {
     }
 
     /// Returns whether the router answers for an address on an interface: it is the interface's
-    /// own, or it lies in one of its subnets and was added by a feature such as NAT.
+    /// own, or it lies in one of its subnets and was added there by a feature such as NAT.
     #[inline]
     pub fn answers_for(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
-        let lent = || self.get(sw_if).iter().any(|a| a.covers(ip));
-        self.is_own(sw_if, ip) || (self.borrowed.contains_key(&ip) && lent())
+        self.is_own(sw_if, ip) || (!self.borrowed.is_empty() && self.is_borrowed(sw_if, ip))
+    }
+
+    fn is_borrowed(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
+        let here = |b: &Borrowed| b.addresses.contains_key(&ip) && b.interfaces.contains(&sw_if);
+        self.borrowed.iter().any(here) && self.get(sw_if).iter().any(|a| a.covers(ip))
     }
 
     /// Returns whether a host with this address may be reached directly: it lies in a subnet of the
@@ -169,20 +190,22 @@ impl IfAddrs {
     }
 
     /// Returns a copy with other addresses to answer for.
-    pub(crate) fn answering_for(&self, borrowed: &[Ipv4Addr]) -> IfAddrs {
-        let mut new = IfAddrs { borrowed: CowMap::default(), ..self.clone() };
-        for ip in borrowed {
-            new.borrowed.insert(*ip, ());
-        }
-        new
+    pub(crate) fn answering_for(&self, lent: Vec<Lent>) -> IfAddrs {
+        let borrow = |Lent { addresses: all, interfaces }: Lent| {
+            let mut addresses = CowMap::default();
+            all.into_iter().for_each(|ip| _ = addresses.insert(ip, ()));
+            Borrowed { addresses, interfaces: Arc::new(interfaces) }
+        };
+        IfAddrs { borrowed: lent.into_iter().map(borrow).collect(), ..self.clone() }
     }
 
-    /// Returns a copy with one address more to answer for, or one less.
+    /// Returns a copy with one of the first addresses to answer for more, or one less.
     pub(crate) fn answering_for_one(&self, ip: Ipv4Addr, answers: bool) -> IfAddrs {
         let mut new = self.clone();
-        match answers {
-            true => _ = new.borrowed.insert(ip, ()),
-            false => _ = new.borrowed.remove(&ip),
+        match new.borrowed.first_mut() {
+            Some(first) if answers => _ = first.addresses.insert(ip, ()),
+            Some(first) => _ = first.addresses.remove(&ip),
+            None => {}
         }
         new
     }
@@ -251,20 +274,27 @@ mod tests {
     fn lent_addresses_are_answered_for_where_they_belong() {
         let all = IfAddrs::default()
             .with(SwIfIndex(1), &[one("192.0.2.1", 24)])
-            .with(SwIfIndex(2), &[one("10.0.0.1", 8)]);
-        let all = all.answering_for(&[ip("192.0.2.7"), ip("192.0.2.8")]);
+            .with(SwIfIndex(2), &[one("10.0.0.1", 8)])
+            .with(SwIfIndex(3), &[one("192.0.2.2", 24)]);
+        let lent = |addresses: &[&str], on: &[u32]| Lent {
+            addresses: addresses.iter().map(|a| ip(a)).collect(),
+            interfaces: on.iter().map(|i| SwIfIndex(*i)).collect(),
+        };
+        let all = all.answering_for(vec![
+            lent(&["192.0.2.7", "192.0.2.8"], &[1, 2]),
+            lent(&["192.0.2.66"], &[2, 3]),
+        ]);
         let all = all.answering_for_one(ip("192.0.2.9"), true);
         let all = all.answering_for_one(ip("192.0.2.8"), false);
-        assert!(
-            all.answers_for(SwIfIndex(1), ip("192.0.2.9"))
-                && all.answers_for(SwIfIndex(1), ip("192.0.2.1"))
-        );
-        assert!(
-            !all.answers_for(SwIfIndex(2), ip("192.0.2.9"))
-                && !all.answers_for(SwIfIndex(1), ip("192.0.2.8"))
-        );
+        let answered = |n: u32, address: &str| all.answers_for(SwIfIndex(n), ip(address));
+        assert!(answered(1, "192.0.2.9") && answered(1, "192.0.2.1"));
+        assert!(!answered(2, "192.0.2.9"), "no subnet around it");
+        assert!(!answered(1, "192.0.2.8"));
+        // The same subnet, in another table.
+        assert!(!answered(3, "192.0.2.9") && answered(3, "192.0.2.66"));
+        assert!(!answered(1, "192.0.2.66"));
         assert!(!all.is_own(SwIfIndex(1), ip("192.0.2.9")));
-        assert!(all.with(SwIfIndex(3), &[]).answers_for(SwIfIndex(1), ip("192.0.2.7")));
+        assert!(all.with(SwIfIndex(4), &[]).answers_for(SwIfIndex(1), ip("192.0.2.7")));
     }
 
     #[test]

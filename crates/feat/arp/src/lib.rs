@@ -23,7 +23,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use addrs::{IfAddr, IfAddrs, Proxies};
+pub use addrs::{IfAddr, IfAddrs, Lent, Proxies};
 pub use counters::ArpCounters;
 pub use resolver::{
     addresses, answer_for, answer_for_one, set_addresses, set_proxies, set_routed_peers,

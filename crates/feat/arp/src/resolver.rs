@@ -1,6 +1,6 @@
 //! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
 
-use crate::addrs::{IfAddr, IfAddrs, Proxies, RoutedPeers};
+use crate::addrs::{IfAddr, IfAddrs, Lent, Proxies, RoutedPeers};
 use crate::counters::{ArpCounters, Counted};
 use crate::packet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -68,15 +68,15 @@ fn store_routed(c: &mut Control, sw_if: SwIfIndex, peers: RoutedPeers) -> bool {
     true
 }
 
-/// Makes the router answer ARP for these addresses as for its own, on interfaces with a subnet
-/// around them. To be called with all of them on each change.
-pub fn answer_for(c: &mut Control, addresses: Vec<Ipv4Addr>) {
+/// Makes the router answer ARP for addresses as for its own, on some interfaces, where these have a
+/// subnet around them. To be called with all of them on each change.
+pub fn answer_for(c: &mut Control, lent: Vec<Lent>) {
     let state = c.state::<Arp>();
-    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_for(&addresses));
+    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_for(lent));
 }
 
-/// Makes the router answer ARP for one address more, or one less: takes the same time however many
-/// there are.
+/// Makes the router answer ARP for one address more, or one less, where it answers for the first
+/// of those that [`answer_for`] has set: takes the same time however many there are.
 pub fn answer_for_one(c: &mut Control, address: Ipv4Addr, answers: bool) {
     let state = c.state::<Arp>();
     let addrs = &mut state.borrow_mut().addrs;

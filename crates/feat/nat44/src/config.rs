@@ -111,9 +111,9 @@ impl Addresses {
         if mapping.takes_address() { &mut self.mapped } else { &mut self.kept }
     }
 
-    /// All external addresses; some twice.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.pooled.iter().copied().chain(self.mapped.iter().map(|(address, _)| *address))
+    /// The external addresses of static mappings.
+    pub(crate) fn of_mappings(&self) -> impl Iterator<Item = u32> {
+        self.mapped.iter().map(|(address, _)| *address)
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
-use thalweg_feat_ip::{AddressesChanged, Ip4, Version};
+use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged, Ip4, Version};
 use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
@@ -21,6 +21,7 @@ use thalweg_tables::snapshot;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
+mod lent;
 mod roles;
 mod statics;
 mod tuning;
@@ -600,7 +601,7 @@ fn publish(c: &mut Control) {
     for k in kept.iter().filter(new) {
         order(c, reserve(k, true));
     }
-    let lent = config.addresses.iter().map(Ipv4Addr::from).collect();
+    let lent = lent::of(&nat.borrow(), &c.state::<Ip4>().borrow(), &config, &addresses);
     {
         let mut nat = nat.borrow_mut();
         (nat.active, nat.reserved) = (addresses, kept);
@@ -610,8 +611,7 @@ fn publish(c: &mut Control) {
     thalweg_feat_arp::answer_for(c, lent);
 }
 
-/// The configuration as workers read it.
-/// The configuration without static mappings.
+/// The configuration as workers read it, without static mappings.
 fn config(nat: &Nat44, addresses: &BTreeSet<Address>) -> Config {
     let top = nat.roles.keys().max().map_or(0, |m| m.index() + 1);
     let mut roles = vec![0; top];
@@ -688,6 +688,12 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
             nat.by_external.retain(|key, _| key.1 != Some(gone));
         }
         publish(c);
+    });
+    c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
+        // Where external addresses are answered for depends on the tables of roles.
+        if version == Version::V4 && c.state::<Nat44>().borrow().roles.contains_key(&sw_if) {
+            publish(c);
+        }
     });
     c.subscribe(|c, &AddressesChanged { version, sw_if }: &AddressesChanged| {
         if version != Version::V4 {

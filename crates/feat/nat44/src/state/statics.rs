@@ -49,8 +49,11 @@ impl Nat44 {
     /// Returns whether a change of a mapping concerns its own keys alone.
     fn is_simple(&self, m: &StaticMapping) -> bool {
         let is_pooled = self.is_pooled(&m.mapping);
+        // An address of a twice-NAT pool is answered for elsewhere so far.
+        let is_twice = self.config().twice.contains(&m.mapping.external.to_bits());
         m.external_if.is_none()
             && self.sessions.is_some()
+            && !is_twice
             && !(m.mapping.is_address_only() && is_pooled)
     }
 

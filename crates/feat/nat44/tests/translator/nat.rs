@@ -332,6 +332,58 @@ fn arp_requests_for_shared_addresses_are_answered() {
     n.close();
 }
 
+/// `test1` is outside, and its table has the external addresses. `test0` is a tenant's, with the
+/// same subnet; `test2` is in the table of `test1`, borrows its subnet, and has no role.
+#[test]
+fn arp_requests_for_shared_addresses_are_answered_where_these_are_translated() {
+    let mut lab = setup().start();
+    lab.ok("set interface ip address del test0 all\n\
+            set interface ip address del test2 all\n\
+            set interface unnumbered test2 use test1\n\
+            ip table add 7\n\
+            set interface ip table test0 7\n\
+            set interface ip address test0 10.0.1.1/24\n\
+            nat44 plugin enable sessions 1000\n\
+            nat44 add address 10.0.1.77\n\
+            nat44 add static mapping tcp local 10.0.1.9 80 external 10.0.1.78 80 vrf 7\n\
+            nat44 add address 10.0.1.99 twice-nat\n\
+            nat44 add address 10.0.1.98 twice-nat tenant-vrf 7");
+    let mut answered = |command: &str| -> Vec<(u8, u8)> {
+        lab.ok(command);
+        lab.c.sync();
+        let mut all = Vec::new();
+        for (on, host) in (0..3).flat_map(|on| [77, 78, 98, 99].map(|host| (on, host))) {
+            let request = Packet::arp_request(host_mac(on, 2), ip(1, 2), ip(1, host));
+            lab.receive(on, vec![request.padded().build()]);
+            let sent = lab.sent();
+            assert!(sent.iter().all(|(i, _)| *i == lab.sw_if(on)));
+            all.extend(sent.iter().map(|_| (on, host)));
+        }
+        all
+    };
+    assert_eq!(answered("comment nothing translates"), []);
+    let outside = [(1, 77), (1, 78)];
+    assert_eq!(answered("set interface nat44 out test1"), outside);
+    // Inside hosts of another table: only what they answer to.
+    let twice = [(0, 98), (0, 99)];
+    assert_eq!(answered("set interface nat44 in test0"), [twice, outside].concat());
+    // Hosts of the same table may call each other by external addresses.
+    let inside = [(2, 77), (2, 78), (2, 99)];
+    let all = [&twice[..], &outside, &inside].concat();
+    assert_eq!(answered("set interface nat44 in test2"), all);
+    // An interface moves to another table.
+    let moved = [&twice[..], &outside, &[(2, 98), (2, 99)]].concat();
+    assert_eq!(answered("set interface ip table test2 7"), moved);
+    assert_eq!(answered("set interface ip table test2 0"), all);
+    // A mapping more, and one less, at a time.
+    let mapping = "nat44 add static mapping tcp local 10.0.1.9 80 external 10.0.1.78 80 vrf 7";
+    let less = all.iter().filter(|(_, host)| *host != 78).copied().collect::<Vec<_>>();
+    assert_eq!(answered(&format!("{mapping} del")), less);
+    assert_eq!(answered(mapping), all);
+    assert_eq!(answered("set interface nat44 out test1 del"), [&twice[..], &[(2, 99)]].concat());
+    lab.close();
+}
+
 #[test]
 fn on_the_way_out_of_an_interface() {
     let mut n = Nat::new();
