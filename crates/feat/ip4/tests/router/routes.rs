@@ -105,7 +105,9 @@ fn a_route_looks_on_in_another_table() {
     add_route(&mut lab.c, TableId(7), prefix("192.0.3.0/24"), look(TableId(0)), false)
         .expect("a route");
     lab.receive(0, vec![packet([192, 0, 3, 1])]);
-    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "drop route")), (0, 1), "a circle");
+    let why = "too many ip4 look-ups of one packet";
+    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", why)), (0, 1), "a circle");
+    assert_eq!(lab.count("ip4-lookup", "drop route"), 0);
     lab.close();
 }
 
@@ -147,7 +149,8 @@ fn look_ups_nest_and_packets_may_come_by_another_interface() {
     lab.ok("ip route add 198.51.100.0/24 via rx-ip4 test2\n\
          ip route add 198.51.100.0/24 table 8 via rx-ip4 test0");
     lab.receive_packet(0, 2, udp(ip(0, 2), [198, 51, 100, 1].into(), 8));
-    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "drop route")), (0, 1));
+    let why = "too many ip4 look-ups of one packet";
+    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", why)), (0, 1));
     lab.close();
 }
 

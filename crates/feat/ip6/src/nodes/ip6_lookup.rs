@@ -33,11 +33,12 @@ thalweg_graph::errors! {
     DOWN: Error, 331, "next-hop interface is down";
     MULTICAST: Error, 285, "multicast routing not supported";
     UNRESOLVED: Error, 1, "next hop of the route leads nowhere";
+    DEPTH: Error, 257, "too many ip6 look-ups of one packet";
     BACK: Error, 269, "punt redirect leads to the router itself";
 }
 
 /// Errors of look-ups: all but that of redirects.
-pub(super) const LOOKUP_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(7).0;
+pub(super) const LOOKUP_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(8).0;
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -213,7 +214,7 @@ impl Ip6Lookup {
     }
 
     /// Looks a packet up in the tables that its routes name, one after the other; returns the kind
-    /// of what it finds.
+    /// of what it finds: that of a look-up in one more table if they are too many.
     #[cold]
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
@@ -237,7 +238,7 @@ impl Ip6Lookup {
         p.set_rx_if(self.dpos.get(Dpo(p.aux())).state().tx_if());
         let entered = &mut p.meta_mut().entered;
         if usize::from(*entered) == MAX_LOOKUPS {
-            return Verdict::drop(BLACKHOLE);
+            return Verdict::drop(DEPTH);
         }
         *entered += 1;
         RECEIVED
@@ -276,6 +277,8 @@ impl Ip6Lookup {
                 icmp::request_error(cx, p, icmp::NO_ROUTE, UNREACHABLE, ICMP_ERROR)
             }
             Kind::PROHIBIT => icmp::request_error(cx, p, icmp::PROHIBITED, PROHIBITED, ICMP_ERROR),
+            // The tables lead to each other.
+            Kind::LOOKUP => Verdict::drop(DEPTH),
             _ => match self.dpos.exit(LinkType::Ip6, kind) {
                 Some(node) => Verdict::node(node),
                 None => Verdict::drop(BLACKHOLE),

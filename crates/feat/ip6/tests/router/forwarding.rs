@@ -53,7 +53,14 @@ fn an_interface_receives_what_a_route_says_once() {
     lab.ok("ip route add 2001:db8:8::/48 via rx-ip6 test2\n\
             ip route add 2001:db8:8::/48 table 7 via rx-ip6 test0");
     lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:8::1"), 8).build())]);
-    assert_eq!((lab.sent().len(), lab.count("ip6-lookup", "drop route")), (0, 1));
+    let why = "too many ip6 look-ups of one packet";
+    assert_eq!((lab.sent().len(), lab.count("ip6-lookup", why)), (0, 1));
+    // So is one that two tables look up in each other.
+    lab.ok("ip route add 2001:db8:7::/48 via ip6-lookup-in-table 7\n\
+            ip route add 2001:db8:7::/48 table 7 via ip6-lookup-in-table 0");
+    lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:7::1"), 8).build())]);
+    assert_eq!((lab.sent().len(), lab.count("ip6-lookup", why)), (0, 2));
+    assert_eq!(lab.count("ip6-lookup", "drop route"), 0);
     lab.close();
 }
 
