@@ -2,7 +2,9 @@
 
 use crate::family::{Family, IfAddress, Version, family};
 use crate::table::{Table, delete_leaving, settle_later};
-use crate::{AddressesChanged, InterfaceTableChanged, Ip, RouteError, Source, table};
+use crate::{
+    AddressesChanged, FoundDisplaced, InterfaceTableChanged, Ip, RouteError, Source, table,
+};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
@@ -91,7 +93,8 @@ pub(crate) fn check<A: Address>(
     }
 }
 
-/// Adds an address to an interface.
+/// Adds an address to an interface. Addresses of other interfaces that a protocol has found make
+/// way for it, as does one of the interface itself in a subnet of another length.
 ///
 /// # Errors
 /// [`AddressError`]; nothing has changed then.
@@ -101,14 +104,66 @@ pub fn add<A: Address>(
     addr: A,
     len: u8,
 ) -> Result<(), AddressError> {
-    let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
-    let subnet = check(family, address)?;
+    let subnet = check(family::<A>(c)?, IfAddress { addr, len })?;
+    check_interface(c, sw_if)?;
+    while displace_found(c, sw_if, subnet) {}
+    put(c, sw_if, addr, len)
+}
+
+/// Checks that an interface can have addresses.
+fn check_interface(
+    c: &Control,
+    sw_if: SwIfIndex,
+) -> Result<interface::InterfaceView, AddressError> {
     let view = interface::view(c, sw_if)?;
     match view.sub {
-        Some((_, of)) if of.tags().is_none() => return Err(AddressError::NotExact),
-        _ if view.kind == interface::Kind::Local => return Err(AddressError::Local),
-        _ => {}
+        Some((_, of)) if of.tags().is_none() => Err(AddressError::NotExact),
+        _ if view.kind == interface::Kind::Local => Err(AddressError::Local),
+        _ => Ok(view),
     }
+}
+
+/// Takes away the addresses in a subnet that meets the one of a written address, if a protocol has
+/// found all of them. Returns whether it did, and another subnet may meet that as well.
+fn displace_found<A: Address>(c: &mut Control, sw_if: SwIfIndex, subnet: Prefix<A>) -> bool {
+    let (other, gone) = {
+        let ip = c.state::<Ip<A>>();
+        let ip = ip.borrow();
+        let all = ip.subnets.get(&ip.table_of(sw_if));
+        let Some((theirs, other)) = all.and_then(|all| all.meeting(subnet)) else { return false };
+        let of_it: Vec<IfAddress<A>> = {
+            let all = ip.addresses(*other).iter().copied();
+            all.filter(|a| a.subnet() == Ok(theirs)).collect()
+        };
+        let is_found = of_it.iter().all(|a| ip.is_found(*other, *a));
+        if (*other, theirs) == (sw_if, subnet) || !is_found || of_it.is_empty() {
+            return false;
+        }
+        (*other, of_it)
+    };
+    tracing::info!("{}: {} makes way for {subnet}", c.interface_name(other), gone[0]);
+    take_found_away(c, other, &gone);
+    true
+}
+
+/// Removes addresses that a protocol has found, for what a user has written.
+fn take_found_away<A: Address>(c: &mut Control, sw_if: SwIfIndex, gone: &[IfAddress<A>]) {
+    for address in gone {
+        // It is there.
+        let _ = remove(c, sw_if, address.addr, address.len);
+    }
+    c.publish(FoundDisplaced { version: Version::of::<A>(), sw_if });
+}
+
+fn put<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    addr: A,
+    len: u8,
+) -> Result<(), AddressError> {
+    let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
+    let subnet = check(family, address)?;
+    let view = check_interface(c, sw_if)?;
     if family.is_of_link(addr) {
         return family.set_link_address(c, sw_if, addr, true);
     }
@@ -152,7 +207,7 @@ pub fn add_found<A: Address>(
     if let Some(route) = routed_elsewhere(c, sw_if, address) {
         return Err(AddressError::Routed(address.to_string(), route.to_string()));
     }
-    add(c, sw_if, addr, len)?;
+    put(c, sw_if, addr, len)?;
     c.state::<Ip<A>>().borrow_mut().found.insert((sw_if, IfAddress { addr, len }));
     Ok(())
 }
@@ -371,7 +426,7 @@ fn clear<A: Address>(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressErr
 /// has routes over the interface follows [`InterfaceTableChanged`].
 ///
 /// # Errors
-/// If the interface has addresses, or the table does not exist.
+/// If a user has given the interface addresses, or the table does not exist.
 pub fn set_table<A: Address>(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -379,12 +434,20 @@ pub fn set_table<A: Address>(
 ) -> Result<(), AddressError> {
     let (family, view) = (family::<A>(c)?, interface::view(c, sw_if)?);
     let ip = c.state::<Ip<A>>();
-    let before = {
+    let found = {
         let mut ip = ip.borrow_mut();
         ip.table_mut(table)?;
-        if !ip.addresses(sw_if).is_empty() {
+        let all = ip.addresses(sw_if);
+        if !all.iter().all(|a| ip.is_found(sw_if, *a)) {
             return Err(AddressError::HasAddresses(view.name));
         }
+        if ip.table_of(sw_if) == table { Vec::new() } else { all.to_vec() }
+    };
+    if !found.is_empty() {
+        take_found_away(c, sw_if, &found);
+    }
+    let before = {
+        let mut ip = ip.borrow_mut();
         let before = ip.table_of(sw_if);
         ip.bound.insert(sw_if, table);
         before

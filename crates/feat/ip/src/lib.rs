@@ -79,6 +79,16 @@ pub struct AddressesChanged {
     pub sw_if: SwIfIndex,
 }
 
+/// The event that addresses which a protocol has found on an interface were taken away for what a
+/// user has written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundDisplaced {
+    /// Version of the addresses.
+    pub version: Version,
+    /// The interface.
+    pub sw_if: SwIfIndex,
+}
+
 /// The event that an interface was moved to another routing table. It has no addresses then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceTableChanged {

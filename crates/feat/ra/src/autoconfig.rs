@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::{
-    IfAddress, InterfaceTableChanged, Ip6, Path, Source, TableId, Version, address, set_found_route,
+    FoundDisplaced, IfAddress, InterfaceTableChanged, Ip6, Path, Source, TableId, Version, address,
+    set_found_route,
 };
 use thalweg_feat_ip6::link_local;
 use thalweg_feat_nd::{RouterHeard, RouterPrefix};
@@ -102,6 +103,11 @@ pub(crate) fn init(c: &mut Control) {
             route(c, sw_if);
         }
     });
+    c.subscribe(|c, &FoundDisplaced { version, sw_if }: &FoundDisplaced| {
+        if version == Version::V6 {
+            forget_displaced(c, sw_if);
+        }
+    });
     c.every(TICK, |c| {
         expire(c);
         true
@@ -185,6 +191,17 @@ fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) {
     if c.state::<Ip6>().borrow().is_found(sw_if, of_it) {
         // It is there.
         let _ = address::remove(c, sw_if, ip.to_bits(), 64);
+    }
+}
+
+/// Forgets addresses that have made way for what a user wrote: the next advertisement may bring
+/// them back once there is room again.
+fn forget_displaced(c: &Control, sw_if: SwIfIndex) {
+    let (ip6, ports) = (c.state::<Ip6>(), c.state::<Ports>());
+    let (ip6, mut ports) = (ip6.borrow(), ports.borrow_mut());
+    if let Some(port) = ports.all.get_mut(&sw_if) {
+        let has = ip6.addresses(sw_if);
+        port.addresses.retain(|found| has.iter().any(|a| a.addr == found.ip.to_bits()));
     }
 }
 

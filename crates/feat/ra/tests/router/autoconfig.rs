@@ -264,6 +264,45 @@ fn prefixes_of_configured_routes_are_not_taken() {
     lab.close();
 }
 
+/// An address that a user writes for another interface, or a table that he moves the interface to,
+/// is not kept from him by what others advertise.
+#[test]
+fn prefixes_of_configured_addresses_are_given_up() {
+    let mut lab = router();
+    lab.ok("ip6 table add 7\nip6 nd address autoconfig test0");
+    let ra = advertisement(1800, 0, &[("2001:db8:5::", 0xc0, 3600)]);
+    let has = |lab: &mut Lab| lab.cli("show ip6 interface test0").contains("2001:db8:5::");
+    let shown = |lab: &mut Lab| lab.cli("show ip6 nd autoconfig").contains("2001:db8:5::");
+    for address in ["2001:db8:5::1/64", "2001:db8:5::1/112", "2001:db8::1/32"] {
+        lab.advertise(0, at("fe80::a"), &ra);
+        assert!(has(&mut lab) && shown(&mut lab), "{address}");
+        lab.ok(&format!("set interface ip address test1 {address}"));
+        lab.c.sync();
+        assert!(!has(&mut lab) && !shown(&mut lab), "{address}");
+        lab.advertise(0, at("fe80::a"), &ra);
+        assert!(!has(&mut lab), "{address}");
+        lab.ok(&format!("set interface ip address del test1 {address}"));
+    }
+    // One in a subnet of another length on the interface itself.
+    lab.advertise(0, at("fe80::a"), &ra);
+    lab.ok("set interface ip address test0 2001:db8:5::1/48");
+    assert!(!shown(&mut lab));
+    lab.ok("set interface ip address del test0 2001:db8:5::1/48");
+    lab.advertise(0, at("fe80::a"), &ra);
+    assert!(has(&mut lab));
+    // One that two have found stays where it was first.
+    lab.ok("ip6 nd address autoconfig test1");
+    lab.advertise(1, at("fe80::b"), &ra);
+    assert!(has(&mut lab) && !lab.cli("show ip6 interface test1").contains("2001:db8:5::"));
+    lab.ok("ip6 nd address autoconfig test1 disable\nset interface ip6 table test0 7");
+    lab.c.sync();
+    assert!(!has(&mut lab) && !shown(&mut lab));
+    lab.advertise(0, at("fe80::a"), &ra);
+    assert!(has(&mut lab));
+    assert!(lab.cli("show ip6 fib table 7").contains("2001:db8:5::/64"));
+    lab.close();
+}
+
 /// Whoever has said once that he is there for ever does not keep others out for ever.
 #[test]
 fn silent_routers_and_prefixes_make_room() {
