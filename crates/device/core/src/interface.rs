@@ -474,6 +474,12 @@ pub(crate) fn node_of_name(c: &Control, name: &str) -> Option<NodeId> {
     }
 }
 
+/// Returns the interface whose output or transmit node has a name, which goes with it.
+pub fn owner_of_node(c: &Control, name: &str) -> Option<SwIfIndex> {
+    let of = name.strip_suffix(OUTPUT_END).or_else(|| name.strip_suffix(TX_END))?;
+    find(c, of).ok()
+}
+
 /// Returns an interface's layer 2 membership as text, `xconnect host-b`, if it has one.
 pub fn l2_text(c: &Control, view: &InterfaceView) -> Option<String> {
     match view.mode {

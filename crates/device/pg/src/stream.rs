@@ -17,7 +17,7 @@ use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, LOCAL_IF};
 use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex, Transmit};
 use thalweg_files::client;
-use thalweg_graph::{Control, Event, Topic};
+use thalweg_graph::{Control, Event, NodeId, Topic};
 use thalweg_wire::MacAddr;
 
 /// State shared with the nodes.
@@ -150,6 +150,8 @@ pub(crate) struct Stream {
     pub(crate) limit: u64,
     rx_if: SwIfIndex,
     entry: Entry,
+    /// The interface that the node goes with: another one may have the node's number then.
+    node_of: Option<SwIfIndex>,
     ip: bool,
     /// Key of the current run.
     run: Option<u64>,
@@ -322,12 +324,14 @@ fn check_port(c: &Control, sw_if: SwIfIndex) -> Result<u32, PgError> {
     found.ok_or_else(|| PgError::NoPort(c.interface_name(sw_if)))
 }
 
-/// Deletes the streams of an interface that is about to be deleted.
+/// Deletes the streams of an interface that is about to be deleted: those that it receives, that
+/// leave by it, or that enter at its nodes.
 fn forget_interface(c: &mut Control, sw_if: SwIfIndex) {
     let pg = c.state::<Pg>();
     let port = pg.borrow().port_of(sw_if).map(|(id, _)| id);
     let uses = |s: &Stream| {
         s.rx_if == sw_if
+            || s.node_of == Some(sw_if)
             || matches!(s.entry, Entry::Node(_, tx_if) if tx_if == sw_if && tx_if != LOCAL_IF)
     };
     let names: Vec<String> =
@@ -345,6 +349,7 @@ fn forget_interface(c: &mut Control, sw_if: SwIfIndex) {
 struct Places {
     rx_if: SwIfIndex,
     entry: Entry,
+    node_of: Option<SwIfIndex>,
     outermost: Outermost,
     /// It is certain that packets begin with that there.
     is_known: bool,
@@ -366,6 +371,7 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
         None => LOCAL_IF,
     };
     let (mut entry, mut outermost, mut is_known) = (Entry::Device, mode.outermost(), true);
+    let mut node_of = None;
     if let Some(name) = node.filter(|n| *n != "ethernet-input" && Some(*n) != mode.input()) {
         let sent_by = name.strip_suffix(interface::OUTPUT_END).unwrap_or(name);
         if let Ok(sw_if) = interface::find(c, name).or_else(|_| interface::find(c, sent_by)) {
@@ -374,7 +380,10 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
             // Tunnels of other drivers take packets of either version.
             is_known = outermost != Outermost::Ethernet || check_mode(c, sw_if);
         } else {
-            let id = c.node(name).ok_or_else(|| PgError::NoNode(name.into()))?;
+            let id = live_node(c, name)?;
+            node_of = interface::owner_of_node(c, name);
+            // Nodes that several interfaces share find theirs in the packet.
+            let tx_if = node_of.filter(|_| spec.tx_interface.is_none()).unwrap_or(tx_if);
             entry = Entry::Node(id, tx_if);
             outermost = match name {
                 n if n.starts_with("ip4-") => Outermost::Ip4,
@@ -391,7 +400,13 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
         (Err(_), Some(id)) => create_port(c, id, Mode::Ethernet)?,
         (Err(e), None) => return Err(e.into()),
     };
-    Ok(Places { rx_if, entry, outermost, is_known })
+    Ok(Places { rx_if, entry, node_of, outermost, is_known })
+}
+
+/// Looks up a node that has not ended with its interface.
+fn live_node(c: &Control, name: &str) -> Result<NodeId, PgError> {
+    let found = c.node(name).filter(|id| c.nodes()[usize::from(id.0)].live);
+    found.ok_or_else(|| PgError::NoNode(name.into()))
 }
 
 /// Defines a stream, replacing one of the same name.
@@ -438,6 +453,7 @@ pub(crate) fn define_with(
         sizes,
         rx_if: places.rx_if,
         entry: places.entry,
+        node_of: places.node_of,
         ip: places.outermost != Outermost::Ethernet,
         run: None,
         sent: Arc::default(),
