@@ -1,6 +1,7 @@
 //! How traces are shown: which of them, and with which times.
 
 use crate::classify::{Classifier, ClassifyError};
+use std::sync::Arc;
 use std::time::SystemTime;
 use thalweg_graph::clock;
 use thalweg_graph::control::Control;
@@ -8,9 +9,11 @@ use thalweg_graph::decl::NodeId;
 use thalweg_graph::trace::PacketTrace;
 
 /// What `show trace` and the binary API show of the traces that are kept.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tracing {
     pub(crate) filter: Option<ShownFilter>,
+    /// Name of the filter's node, whose number may be another one's later.
+    node: Option<Arc<str>>,
     pub(crate) stamp: Stamp,
 }
 
@@ -92,20 +95,35 @@ impl Stamp {
     }
 }
 
+/// Returns whether a node still has a name.
+fn has_name(c: &Control, id: NodeId, name: &str) -> bool {
+    c.nodes().get(usize::from(id.0)).is_some_and(|entry| &*entry.name == name)
+}
+
 impl Tracing {
     pub(crate) fn init(c: &mut Control) {
         c.insert(Tracing::default());
     }
 
     pub(crate) fn of(c: &Control) -> Tracing {
-        let mut tracing = *c.state::<Tracing>().borrow();
-        // A table may have been removed since, and another one may begin its chain.
-        if let Some(What::Table(first)) = tracing.filter.as_mut().map(|filter| &mut filter.what) {
-            match c.state::<Classifier>().borrow().shown() {
-                Some(now) => *first = now,
-                None => tracing.filter = None,
+        let mut tracing = c.state::<Tracing>().borrow().clone();
+        let name = tracing.node.as_ref();
+        let stays = match tracing.filter.as_mut().map(|filter| &mut filter.what) {
+            // A table may have been removed since, and another one may begin its chain.
+            Some(What::Table(first)) => {
+                let now = c.state::<Classifier>().borrow().shown();
+                *first = now.unwrap_or(*first);
+                now.is_some()
             }
-        }
+            // A node may have ended with its interface, and come back by another number.
+            Some(What::Node(id)) if !name.is_some_and(|name| has_name(c, *id, name)) => {
+                let now = name.and_then(|name| c.node(name));
+                *id = now.unwrap_or(*id);
+                now.is_some()
+            }
+            _ => true,
+        };
+        tracing.filter = tracing.filter.filter(|_| stays);
         tracing
     }
 
@@ -119,7 +137,13 @@ impl Tracing {
             What::Node(_) => None,
         });
         c.state::<Classifier>().borrow_mut().show(table)?;
-        c.state::<Tracing>().borrow_mut().filter = filter;
+        let node = filter.and_then(|filter| match filter.what {
+            What::Node(id) => c.nodes().get(usize::from(id.0)).map(|entry| entry.name.clone()),
+            What::Table(_) => None,
+        });
+        let state = c.state::<Tracing>();
+        let mut state = state.borrow_mut();
+        (state.filter, state.node) = (filter, node);
         Ok(())
     }
 }

@@ -417,3 +417,31 @@ fn hand_offs_are_shown() {
     assert!(s.ok("show runtime").contains("test-queue-wk0"));
     s.lab.close();
 }
+
+/// A node's number may be another one's once it has ended: the filter does not follow the number.
+#[test]
+fn a_trace_filter_ends_with_its_node() {
+    let mut s = Shell::new(1);
+    let add = |s: &mut Shell, name: &str| {
+        let build = lab::runtime(&s.lab.c);
+        s.lab.c.add_node(name, &lab::RUNTIME, build).unwrap()
+    };
+    let first = add(&mut s, "if1-output");
+    s.ok("trace add test-input 3");
+    s.lab.make(0, SwIfIndex(1), vec![vec![TO_SINK; 3]]);
+    s.lab.settle(3, 0);
+    s.ok("trace filter include if1-output 9");
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 0);
+    s.lab.c.remove_node(first);
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 0);
+    // Others come and go until one has the number.
+    for n in 2.. {
+        let id = add(&mut s, &format!("if{n}-output"));
+        if id == first {
+            break;
+        }
+        s.lab.c.remove_node(id);
+        s.lab.c.sync();
+    }
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 3);
+}

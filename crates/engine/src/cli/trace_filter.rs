@@ -23,8 +23,10 @@ impl Command<Control> for TraceFilter {
     fn help(&self) -> &'static str {
         "Show only traces that meet a node or a classifier table, or that do not\n\
          A table is met if it, or one that it leads to, hits the packet where its trace begins. Of\n\
-         each thread, up to this number. The filter ends with its table. It concerns `show trace', `show trace paths' and the\n\
-         binary API; all traces are kept, and `trace filter none' shows them again."
+         each thread, up to this number. The filter ends with its table, or once another node has\n\
+         the number of a node that ended with its interface. It concerns `show trace',\n\
+         `show trace paths' and the binary API; all traces are kept, and `trace filter none' shows\n\
+         them again."
     }
 
     fn run(
