@@ -305,6 +305,7 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
         // Nobody could be asked before.
         InterfaceEvent::State(i) => end_silences(c, EndSilences { sw_if: Some(i), ip: None }),
         InterfaceEvent::Deleted(i) => {
+            c.state::<Neighbors>().borrow_mut().table.forget_early(i);
             remove_which(c, Some(i), None, |_, _| true);
             drop_held_of(c, i);
             reset_reports(c);

@@ -1,9 +1,30 @@
 //! States of the neighbours as pure data: events in, [`Action`]s out. Time is an argument, so that
 //! tests need not wait.
+//!
+//! ```text
+//! unknown ── heard, configured ──────────────────────────────► reachable ◄─┐
+//!  │   ▲                                            ▲   ▲          │       │
+//!  │   │                                            │   │         age    answer
+//!  └───│── request ──► incomplete ── answer ────────┘   │          │       │
+//!      │                    │                           │          ▼       │
+//!      │                no answer                    answer      probe ────┘
+//!      │                    ▼                           │          │
+//!      ├── forgotten ─── failed ────────────────────────┘          │
+//!      └── no answer ──────────────────────────────────────────────┘
+//! ```
+//!
+//! An answer that comes before its request is kept for a moment ([`early`]). A reachable neighbour
+//! above its age is shown as stale until it is probed; a static one stays reachable. Which
+//! neighbour makes room where the table is full is in [`room`].
+
+mod early;
+mod room;
 
 use crate::Version;
 use crate::messages::{Origin, ResolveRequest};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
+use early::Early;
+use room::Reason;
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
@@ -21,9 +42,6 @@ pub const MAX_AGE: Duration = Duration::from_secs(86_400);
 pub const MAX_LIMIT: usize = 1_000_000;
 /// Maximum number of pending neighbours of a family, and of failed ones remembered.
 const MAX_PENDING: usize = 4096;
-/// Maximum number of pending neighbours of a family on an interface: a scan of one subnet leaves
-/// room for the others.
-const PENDING_PER_INTERFACE: usize = 2048;
 /// Requests before a neighbour fails, and probes before it expires.
 const TRIES: u8 = 3;
 /// Neighbours whose probing starts in one step; the others follow [`STEP`] later.
@@ -31,10 +49,6 @@ const PROBES_PER_STEP: usize = 64;
 const STEP: Duration = Duration::from_millis(50);
 /// How long failures are remembered after the silence.
 const MEMORY: Duration = Duration::from_secs(60);
-
-/// How long an answer is kept that came before the request was known, and how many are.
-const EARLY: Duration = Duration::from_millis(100);
-const MAX_EARLY: usize = 64;
 
 /// State of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -211,24 +225,6 @@ struct Share {
     needed: BTreeSet<(Instant, IpAddr)>,
 }
 
-impl Share {
-    /// Number of neighbours that may be replaced.
-    fn replaceable(&self) -> usize {
-        self.heard.len() + self.needed.len()
-    }
-}
-
-/// Why a neighbour gets a MAC address; a later one counts more.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Reason {
-    /// Heard, and nobody has asked for it.
-    Heard,
-    /// The answer to a question.
-    Awaited,
-    /// Configured.
-    Configured,
-}
-
 /// An interface and a family.
 type Place = (SwIfIndex, Version);
 
@@ -244,8 +240,8 @@ pub(crate) struct NeighborTable {
     sides: [Side; 2],
     shares: HashMap<Place, Share>,
     actions: Vec<Action>,
-    /// Answers to requests that this table does not know of yet, oldest first.
-    early: VecDeque<(Instant, Key, MacAddr)>,
+    /// Answers to requests that this table does not know of yet.
+    early: Early,
     /// Entries looked at by [`keys`](Self::keys).
     #[cfg(test)]
     visited: std::cell::Cell<usize>,
@@ -521,7 +517,7 @@ impl NeighborTable {
         self.link(key);
         if !sent {
             self.actions.push(Action::Request { key, to: None });
-        } else if let Some(mac) = self.take_early(key, now) {
+        } else if let Some(mac) = self.early.take(key, now) {
             let _ = self.resolve(key, mac, Origin::Reply, now, |_| {});
         }
     }
@@ -530,29 +526,6 @@ impl NeighborTable {
     fn need(&mut self, key: Key) {
         if self.entries.get(&key).is_some_and(|e| e.mac.is_some() && !e.needed) {
             self.change(key, |e| e.needed = true);
-        }
-    }
-
-    /// Makes room for one more pending neighbour: the one that has been asked for longest is given
-    /// up, on the interface if that has many, else on the one that has most.
-    fn make_place(&mut self, key: Key) {
-        let family = Version::of_ip(key.1);
-        let pending = |at: &Place| self.shares.get(at).map_or(0, |share| share.pending.len());
-        let at = if pending(&place(key)) >= PENDING_PER_INTERFACE {
-            Some(place(key))
-        } else if self.sides[family.index()].incomplete >= MAX_PENDING {
-            self.shares
-                .keys()
-                .copied()
-                .filter(|at| at.1 == family)
-                .max_by_key(|at| (pending(at), at.0))
-        } else {
-            return;
-        };
-        let oldest = at.and_then(|at| Some((at.0, self.shares.get(&at)?.pending.first()?.1)));
-        if let Some(oldest) = oldest {
-            self.sides[family.index()].stats.crowded += 1;
-            self.remove(oldest);
         }
     }
 
@@ -574,7 +547,7 @@ impl NeighborTable {
         match self.entries.get(&key) {
             // A gratuitous announcement only updates known neighbours, as does a reply: nobody has
             // asked. But another worker may have, and its request waits to be read.
-            None if origin == Origin::Reply => self.note_early(key, mac, now),
+            None if origin == Origin::Reply => self.early.note(key, mac, now),
             None if origin == Origin::Gratuitous => {}
             Some(e) if e.phase == Phase::Failed && origin == Origin::Gratuitous => {}
             Some(e) if e.is_static => {
@@ -593,20 +566,6 @@ impl NeighborTable {
                 let _ = self.resolve(key, mac, origin, now, |_| {});
             }
         }
-    }
-
-    /// Keeps an answer for a moment.
-    fn note_early(&mut self, key: Key, mac: MacAddr, now: Instant) {
-        self.early.retain(|(at, other, _)| *other != key && now < *at + EARLY);
-        if self.early.len() < MAX_EARLY {
-            self.early.push_back((now, key, mac));
-        }
-    }
-
-    /// Takes the answer to a request that a worker has sent, if that was read before.
-    fn take_early(&mut self, key: Key, now: Instant) -> Option<MacAddr> {
-        let at = self.early.iter().position(|(at, other, _)| *other == key && now < *at + EARLY)?;
-        self.early.remove(at).map(|(_, _, mac)| mac)
     }
 
     /// Sets the MAC address of an entry that has none.
@@ -639,58 +598,6 @@ impl NeighborTable {
         Ok(())
     }
 
-    /// Makes room for one more resolved neighbour.
-    fn make_room(&mut self, key: Key, reason: Reason) -> Result<(), TableFull> {
-        let family = Version::of_ip(key.1);
-        loop {
-            let side = &self.sides[family.index()];
-            let config = side.config;
-            let own = self.shares.get(&place(key)).map_or(0, |s| s.resolved);
-            let (oldest, full) = if own >= config.interface_limit {
-                let own = |at: &Place| *at == place(key);
-                (self.replaced_by(key, reason, own), TableFull::Interface(config.interface_limit))
-            } else if side.resolved >= config.limit {
-                let own = |at: &Place| at.1 == family;
-                (self.replaced_by(key, reason, own), TableFull::Family(config.limit))
-            } else if self.sides.iter().map(|s| s.resolved).sum::<usize>() >= MAX_LIMIT {
-                (self.replaced_by(key, reason, |_| true), TableFull::All)
-            } else {
-                return Ok(());
-            };
-            let stats = &mut self.sides[family.index()].stats;
-            let Some(oldest) = oldest else {
-                stats.refused += 1;
-                return Err(full);
-            };
-            stats.recycled += 1;
-            self.remove(oldest);
-        }
-    }
-
-    /// Returns the neighbour in some of the interfaces that makes room for a new one. Whoever is
-    /// only heard does for those that answer, as in RFC 6583 section 7; an interface with more
-    /// neighbours does for one with fewer; static ones never do.
-    fn replaced_by(&self, key: Key, reason: Reason, of: impl Fn(&Place) -> bool) -> Option<Key> {
-        let recycle = self.sides[side(key)].config.recycle;
-        let own = self.shares.get(&place(key)).map_or(0, Share::replaceable);
-        let all = || self.shares.iter().filter(|(at, _)| of(at));
-        let is_larger = |at: &Place, s: &Share| *at != place(key) && s.replaceable() > own;
-        let (at, most) = all().max_by_key(|(at, s)| (s.heard.len(), at.0))?;
-        if let Some((_, ip)) = most.heard.first()
-            && (recycle || reason > Reason::Heard || is_larger(at, most))
-        {
-            return Some((at.0, *ip));
-        }
-        let (at, most) = all().max_by_key(|(at, s)| (s.replaceable(), at.0))?;
-        let gives_way = match reason {
-            Reason::Heard => false,
-            Reason::Awaited => is_larger(at, most),
-            Reason::Configured => true,
-        };
-        let (_, ip) = most.needed.first().filter(|_| recycle || gives_way)?;
-        Some((at.0, *ip))
-    }
-
     /// Configures a neighbour.
     ///
     /// # Errors
@@ -714,6 +621,11 @@ impl NeighborTable {
         });
         self.actions.push(Action::Resolved { key, waiters: Vec::new(), revived: false });
         Ok(())
+    }
+
+    /// Forgets early answers on an interface, whose number may be another one's later.
+    pub(crate) fn forget_early(&mut self, sw_if: SwIfIndex) {
+        self.early.forget(sw_if);
     }
 
     /// Deletes a neighbour; returns false if it was unknown.

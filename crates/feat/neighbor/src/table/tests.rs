@@ -1,3 +1,4 @@
+use super::room::PENDING_PER_INTERFACE;
 use super::*;
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
@@ -63,6 +64,20 @@ fn a_reply_may_be_read_before_the_request_of_another_worker() {
     t.learn(key(9), MAC, Origin::Reply, now);
     t.request(key(9), None, false, now);
     assert!([8, 9].iter().all(|n| t.get(key(*n)).is_some_and(|e| e.mac.is_none())));
+}
+
+#[test]
+fn replies_on_one_interface_leave_early_answers_of_others_alone() {
+    let (mut t, now) = (NeighborTable::default(), Instant::now());
+    let there = (SwIfIndex(2), IpAddr::from([10, 0, 2, 7]));
+    let flood = |t: &mut NeighborTable| {
+        (0..=255).for_each(|n| t.learn(key(n), MAC, Origin::Reply, now));
+    };
+    flood(&mut t);
+    t.learn(there, MAC, Origin::Reply, now);
+    flood(&mut t);
+    t.request(there, None, true, now);
+    assert_eq!(t.get(there).and_then(|e| e.mac), Some(MAC));
 }
 
 #[test]

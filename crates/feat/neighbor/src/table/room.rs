@@ -1,0 +1,104 @@
+//! Room in a full table: which neighbour gives way. No interface takes the places of the others,
+//! and one that is only heard takes none of those that answer.
+
+use super::{Key, MAX_LIMIT, MAX_PENDING, NeighborTable, Place, Share, TableFull, place, side};
+use crate::Version;
+
+/// Maximum number of pending neighbours of a family on an interface: a scan of one subnet leaves
+/// room for the others.
+pub(super) const PENDING_PER_INTERFACE: usize = 2048;
+
+/// Why a neighbour gets a MAC address; a later one counts more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Reason {
+    /// Heard, and nobody has asked for it.
+    Heard,
+    /// The answer to a question.
+    Awaited,
+    /// Configured.
+    Configured,
+}
+
+impl Share {
+    /// Number of neighbours that may be replaced.
+    pub(super) fn replaceable(&self) -> usize {
+        self.heard.len() + self.needed.len()
+    }
+}
+
+impl NeighborTable {
+    /// Makes room for one more pending neighbour: the one that has been asked for longest is given
+    /// up, on the interface if that has many, else on the one that has most.
+    pub(super) fn make_place(&mut self, key: Key) {
+        let family = Version::of_ip(key.1);
+        let pending = |at: &Place| self.shares.get(at).map_or(0, |share| share.pending.len());
+        let at = if pending(&place(key)) >= PENDING_PER_INTERFACE {
+            Some(place(key))
+        } else if self.sides[family.index()].incomplete >= MAX_PENDING {
+            self.shares
+                .keys()
+                .copied()
+                .filter(|at| at.1 == family)
+                .max_by_key(|at| (pending(at), at.0))
+        } else {
+            return;
+        };
+        let oldest = at.and_then(|at| Some((at.0, self.shares.get(&at)?.pending.first()?.1)));
+        if let Some(oldest) = oldest {
+            self.sides[family.index()].stats.crowded += 1;
+            self.remove(oldest);
+        }
+    }
+
+    /// Makes room for one more resolved neighbour.
+    pub(super) fn make_room(&mut self, key: Key, reason: Reason) -> Result<(), TableFull> {
+        let family = Version::of_ip(key.1);
+        loop {
+            let side = &self.sides[family.index()];
+            let config = side.config;
+            let own = self.shares.get(&place(key)).map_or(0, |s| s.resolved);
+            let (oldest, full) = if own >= config.interface_limit {
+                let own = |at: &Place| *at == place(key);
+                (self.replaced_by(key, reason, own), TableFull::Interface(config.interface_limit))
+            } else if side.resolved >= config.limit {
+                let own = |at: &Place| at.1 == family;
+                (self.replaced_by(key, reason, own), TableFull::Family(config.limit))
+            } else if self.sides.iter().map(|s| s.resolved).sum::<usize>() >= MAX_LIMIT {
+                (self.replaced_by(key, reason, |_| true), TableFull::All)
+            } else {
+                return Ok(());
+            };
+            let stats = &mut self.sides[family.index()].stats;
+            let Some(oldest) = oldest else {
+                stats.refused += 1;
+                return Err(full);
+            };
+            stats.recycled += 1;
+            self.remove(oldest);
+        }
+    }
+
+    /// Returns the neighbour in some of the interfaces that makes room for a new one. Whoever is
+    /// only heard does for those that answer, as in RFC 6583 section 7; an interface with more
+    /// neighbours does for one with fewer; static ones never do.
+    fn replaced_by(&self, key: Key, reason: Reason, of: impl Fn(&Place) -> bool) -> Option<Key> {
+        let recycle = self.sides[side(key)].config.recycle;
+        let own = self.shares.get(&place(key)).map_or(0, Share::replaceable);
+        let all = || self.shares.iter().filter(|(at, _)| of(at));
+        let is_larger = |at: &Place, s: &Share| *at != place(key) && s.replaceable() > own;
+        let (at, most) = all().max_by_key(|(at, s)| (s.heard.len(), at.0))?;
+        if let Some((_, ip)) = most.heard.first()
+            && (recycle || reason > Reason::Heard || is_larger(at, most))
+        {
+            return Some((at.0, *ip));
+        }
+        let (at, most) = all().max_by_key(|(at, s)| (s.replaceable(), at.0))?;
+        let gives_way = match reason {
+            Reason::Heard => false,
+            Reason::Awaited => is_larger(at, most),
+            Reason::Configured => true,
+        };
+        let (_, ip) = most.needed.first().filter(|_| recycle || gives_way)?;
+        Some((at.0, *ip))
+    }
+}
