@@ -28,8 +28,8 @@ pub const MAX_RECORDS: u32 = 1_000_000;
 struct Running {
     max: u32,
     path: PathBuf,
-    /// Nodes and numbers of `buffer-trace`.
-    nodes: Vec<(NodeId, u32)>,
+    /// Nodes and numbers of `buffer-trace`: by name, as a node's number may be another one's later.
+    nodes: Vec<(Arc<str>, u32)>,
     /// Records so far, by worker.
     taken: Vec<Arc<AtomicU64>>,
 }
@@ -85,9 +85,10 @@ pub(crate) fn trace(c: &mut Control, node: NodeId, count: u32) -> Result<(), Pca
     {
         let mut state = state.borrow_mut();
         let nodes = &mut state.0.as_mut().ok_or(PcapError::NotRunning)?.nodes;
-        match nodes.iter_mut().find(|(known, _)| *known == node) {
+        let name = &c.nodes()[usize::from(node.0)].name;
+        match nodes.iter_mut().find(|(known, _)| known == name) {
             Some((_, all)) => *all = all.saturating_add(count),
-            None => nodes.push((node, count)),
+            None => nodes.push((name.clone(), count)),
         }
     }
     tell_workers(c, move |core| core.trace_add(node, count, None));
@@ -99,13 +100,12 @@ pub(crate) fn status(c: &Control) -> Option<Status> {
     let state = c.state::<Dispatching>();
     let state = state.borrow();
     let running = state.0.as_ref()?;
-    let name = |id: &NodeId| c.nodes()[id.0 as usize].name.to_string();
     let taken = running.taken.iter().map(|n| n.load(Relaxed)).sum::<u64>();
     Some(Status {
         taken: taken.min(running.max.into()),
         max: running.max,
         path: running.path.clone(),
-        nodes: running.nodes.iter().map(|(id, count)| (name(id), *count)).collect(),
+        nodes: running.nodes.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
     })
 }
 

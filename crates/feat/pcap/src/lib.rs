@@ -113,9 +113,11 @@ pub enum PcapError {
     File(#[from] FileError),
 }
 
+/// Arc of dropped packets.
+const DROPS: &str = "error-drop";
 /// Arcs of [`Plan::what`], and their CLI words.
 const ARCS: [(&str, &str); 3] =
-    [("device-input", "rx"), ("interface-output", "tx"), ("error-drop", "drop")];
+    [("device-input", "rx"), ("interface-output", "tx"), (DROPS, "drop")];
 
 struct Running {
     plan: Plan,
@@ -125,6 +127,8 @@ struct Running {
     taken: Vec<Arc<AtomicU64>>,
     /// Arcs and interfaces on which the tap is enabled.
     on: Vec<(&'static str, SwIfIndex)>,
+    /// The node of its drop reason went with an interface: there are no such drops any more.
+    is_reason_gone: bool,
 }
 
 /// Captures on the main thread.
@@ -154,9 +158,31 @@ fn init(c: &mut Control) {
                     running.of += ", which is deleted,";
                 }
             }
+            end_reason_of(c, sw_if);
         }
         _ => {}
     });
+}
+
+/// Captures no more drops if they are those of an interface's node that is deleted: the reason's
+/// number may be another one's soon.
+fn end_reason_of(c: &mut Control, gone: SwIfIndex) {
+    let state = c.state::<Captures>();
+    let drops: Vec<(&'static str, SwIfIndex)> = {
+        let mut state = state.borrow_mut();
+        let Some(running) = &mut state.0 else { return };
+        let reason = running.plan.error.and_then(|error| c.errors().get(error as usize));
+        let name = reason.map(|(node, _)| &c.nodes()[usize::from(node.0)].name);
+        if name.and_then(|name| interface::owner_of_node(c, name)) != Some(gone) {
+            return;
+        }
+        running.is_reason_gone = true;
+        running.of += ", without the drop reason, whose interface is deleted,";
+        running.on.extract_if(.., |(arc, _)| *arc == DROPS).collect()
+    };
+    for (arc, sw_if) in drops {
+        let _ = c.enable_feature(arc, nodes::pcap::NODE.name, sw_if, false);
+    }
 }
 
 impl Plan {
@@ -244,14 +270,19 @@ pub fn start(c: &mut Control, plan: Plan) -> Result<(), PcapError> {
         None => c.state::<Interfaces>().borrow().iter().map(|view| view.sw_if).collect(),
     };
     let of = plan.sw_if.map_or("all interfaces".into(), |sw_if| c.interface_name(sw_if));
-    c.state::<Captures>().borrow_mut().0 = Some(Running { plan, of, taken, on: Vec::new() });
+    let (on, is_reason_gone) = (Vec::new(), false);
+    c.state::<Captures>().borrow_mut().0 = Some(Running { plan, of, taken, on, is_reason_gone });
     chosen.into_iter().for_each(|sw_if| enable(c, sw_if));
     Ok(())
 }
 
 fn enable(c: &mut Control, sw_if: SwIfIndex) {
     let state = c.state::<Captures>();
-    let Some(what) = state.borrow().0.as_ref().map(|running| running.plan.what) else { return };
+    let what = state.borrow().0.as_ref().map(|running| {
+        let [rx, tx, drops] = running.plan.what;
+        [rx, tx, drops && !running.is_reason_gone]
+    });
+    let Some(what) = what else { return };
     if let (Some(node), Ok(view)) = (c.node(nodes::pcap::NODE.name), interface::view(c, sw_if))
         && Link::of(&view) == Link::Ip
     {
@@ -364,6 +395,7 @@ fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> Resul
 mod tests {
     use super::*;
     use crate::nodes::pcap::Captured;
+    use thalweg_device::testing::Lab;
 
     #[test]
     fn packets_without_a_link_header_are_told_from_frames() {
@@ -393,5 +425,38 @@ mod tests {
     #[test]
     fn lists_are_current() {
         thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+
+    /// Names of what a capture takes, and how many taps it has.
+    fn running(lab: &Lab) -> (String, usize) {
+        let state = lab.c.state::<Captures>();
+        let state = state.borrow();
+        let running = state.0.as_ref().expect("a capture");
+        (running.of.clone(), running.on.len())
+    }
+
+    #[test]
+    fn a_drop_reason_goes_with_the_interface_of_its_node() {
+        let mut lab = Lab::of(&FEATURE).with(&thalweg_feat_ethernet::FEATURE).interfaces(3).start();
+        let what = [false, true, true];
+        let error = reason(&lab.c, "test1-output.interface is down").ok();
+        assert!(error.is_some());
+        start(&mut lab.c, Plan { what, error, ..Plan::default() }).expect("a capture");
+        let before = running(&lab);
+        assert_eq!(before.0, "all interfaces");
+        let [other, own] = [2, 1].map(|n| lab.sw_if(n));
+        for (gone, left) in [(other, before.1 - 2), (own, (before.1 - 4) / 2)] {
+            interface::delete(&mut lab.c, gone).expect("an interface");
+            lab.until("its end", |lab| interface::view(&lab.c, gone).is_err());
+            assert_eq!(running(&lab).1, left);
+        }
+        assert!(running(&lab).0.contains("whose interface is deleted"));
+        let first = lab.sw_if(0);
+        enable(&mut lab.c, first);
+        let drops = |(arc, _): &&(&str, SwIfIndex)| *arc == DROPS;
+        let state = lab.c.state::<Captures>();
+        let n = state.borrow().0.as_ref().map(|running| running.on.iter().filter(drops).count());
+        assert_eq!(n, Some(0));
+        lab.close();
     }
 }
