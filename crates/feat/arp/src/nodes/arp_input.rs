@@ -134,7 +134,8 @@ impl ArpInput {
         {
             return ArpAction::Drop(Verdict::drop(BAD_SENDER));
         }
-        if addrs.is_own(rx_if, sender) {
+        // Those of NAT are as much the router's as the interface's, whatever a host says.
+        if addrs.answers_for(rx_if, sender) {
             return ArpAction::Drop(self.own_address(cx, rx_if, arp));
         }
         if !addrs.is_peer(rx_if, sender) {
@@ -281,6 +282,7 @@ impl Node for ArpInput {
 
 #[cfg(test)]
 mod tests {
+    use crate::Lent;
     use crate::testing::{Bench, OUR_IP, US, ip, mac, reply};
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
@@ -353,6 +355,24 @@ mod tests {
         }
         assert!(b.sent().is_empty() && b.known(7).is_none());
         assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(Version::V4).conflicts, 1);
+        b.finish();
+    }
+
+    #[test]
+    fn hosts_do_not_get_addresses_that_the_router_answers_for() {
+        let mut b = Bench::new();
+        b.arp(request(mac(7).0, ip(77), OUR_IP));
+        assert_eq!(b.known(77), Some(mac(7)));
+        let lent = Lent { addresses: vec![ip(78)], interfaces: [b.sw_if].into() };
+        crate::answer_for(&mut b.lab.c, vec![lent]);
+        b.arp(request(mac(8).0, ip(78), OUR_IP));
+        b.arp(reply(mac(8), ip(78)));
+        b.arp(request(US.0, ip(78), ip(9)));
+        assert_eq!(b.known(78), None);
+        assert_eq!((b.count("arp-input", "CONFLICT"), b.count("arp-input", "LOOPED")), (2, 1));
+        crate::answer_for(&mut b.lab.c, Vec::new());
+        b.arp(request(mac(8).0, ip(78), OUR_IP));
+        assert_eq!(b.known(78), Some(mac(8)));
         b.finish();
     }
 
