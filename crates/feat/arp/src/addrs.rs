@@ -4,7 +4,7 @@
 //! [`set_addresses`](crate::set_addresses). ARP needs them to decide which requests to answer,
 //! which senders to learn, and which source address to use.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
@@ -77,17 +77,9 @@ pub struct Proxies {
     pub interfaces: BTreeSet<SwIfIndex>,
 }
 
-/// Addresses that a feature such as NAT has the router answer for as for its own, and where: an
-/// address means nothing on interfaces of other tables, and there attracts what nobody translates.
-#[derive(Clone, Debug, Default)]
-pub struct Lent {
-    /// The addresses.
-    pub addresses: Vec<Ipv4Addr>,
-    /// Interfaces on which they are answered for, if these have a subnet around them.
-    pub interfaces: BTreeSet<SwIfIndex>,
-}
-
-/// As [`Lent`]. There may be many addresses.
+/// A group of addresses that a feature such as NAT has the router answer for as for its own, and
+/// where: an address means nothing on interfaces of other tables, and there attracts packets that
+/// nobody translates. There may be many addresses.
 #[derive(Clone, Debug, Default)]
 struct Borrowed {
     addresses: CowMap<Ipv4Addr, (), FastHash>,
@@ -101,7 +93,7 @@ pub struct IfAddrs {
     /// Hosts that are peers whatever the addresses are.
     routed: CowTable<Option<Arc<RoutedPeers>>>,
     /// Further addresses that the router answers for.
-    borrowed: Vec<Borrowed>,
+    borrowed: BTreeMap<u64, Borrowed>,
     proxies: Option<Arc<Proxies>>,
 }
 
@@ -127,7 +119,7 @@ impl IfAddrs {
 
     fn is_borrowed(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         let here = |b: &Borrowed| b.addresses.contains_key(&ip) && b.interfaces.contains(&sw_if);
-        self.borrowed.iter().any(here) && self.get(sw_if).iter().any(|a| a.covers(ip))
+        self.borrowed.values().any(here) && self.get(sw_if).iter().any(|a| a.covers(ip))
     }
 
     /// Returns whether a host with this address may be reached directly: it lies in a subnet of the
@@ -189,25 +181,32 @@ impl IfAddrs {
         Some(IfAddrs { routed, ..self.clone() })
     }
 
-    /// Returns a copy with other addresses to answer for.
-    pub(crate) fn answering_for(&self, lent: Vec<Lent>) -> IfAddrs {
-        let borrow = |Lent { addresses: all, interfaces }: Lent| {
-            let mut addresses = CowMap::default();
-            all.into_iter().for_each(|ip| _ = addresses.insert(ip, ()));
-            Borrowed { addresses, interfaces: Arc::new(interfaces) }
-        };
-        IfAddrs { borrowed: lent.into_iter().map(borrow).collect(), ..self.clone() }
-    }
-
-    /// Returns a copy with one of the first addresses to answer for more, or one less.
-    pub(crate) fn answering_for_one(&self, ip: Ipv4Addr, answers: bool) -> IfAddrs {
+    /// Returns a copy that answers for some addresses more, or no longer, each of a group.
+    pub(crate) fn answering_for_these(&self, changes: &[(u64, Ipv4Addr, bool)]) -> IfAddrs {
         let mut new = self.clone();
-        match new.borrowed.first_mut() {
-            Some(first) if answers => _ = first.addresses.insert(ip, ()),
-            Some(first) => _ = first.addresses.remove(&ip),
-            None => {}
+        for (group, ip, answers) in changes {
+            match answers {
+                true => _ = new.borrowed.entry(*group).or_default().addresses.insert(*ip, ()),
+                false => _ = new.borrowed.entry(*group).or_default().addresses.remove(ip),
+            }
         }
         new
+    }
+
+    /// Returns a copy that answers for the addresses of groups on these interfaces; for those of
+    /// other groups on none.
+    pub(crate) fn answering_on(&self, groups: Vec<(u64, BTreeSet<SwIfIndex>)>) -> IfAddrs {
+        let mut new = self.clone();
+        new.borrowed.values_mut().for_each(|b| b.interfaces = Arc::default());
+        for (group, interfaces) in groups {
+            new.borrowed.entry(group).or_default().interfaces = Arc::new(interfaces);
+        }
+        new
+    }
+
+    /// Returns a copy that answers for none but the addresses of interfaces.
+    pub(crate) fn answering_for_none(&self) -> IfAddrs {
+        IfAddrs { borrowed: BTreeMap::new(), ..self.clone() }
     }
 
     /// Returns a copy with other proxies.
@@ -276,16 +275,16 @@ mod tests {
             .with(SwIfIndex(1), &[one("192.0.2.1", 24)])
             .with(SwIfIndex(2), &[one("10.0.0.1", 8)])
             .with(SwIfIndex(3), &[one("192.0.2.2", 24)]);
-        let lent = |addresses: &[&str], on: &[u32]| Lent {
-            addresses: addresses.iter().map(|a| ip(a)).collect(),
-            interfaces: on.iter().map(|i| SwIfIndex(*i)).collect(),
-        };
-        let all = all.answering_for(vec![
-            lent(&["192.0.2.7", "192.0.2.8"], &[1, 2]),
-            lent(&["192.0.2.66"], &[2, 3]),
+        let on = |all: &[u32]| all.iter().map(|i| SwIfIndex(*i)).collect();
+        let all = all.answering_for_these(&[
+            (0, ip("192.0.2.7"), true),
+            (0, ip("192.0.2.8"), true),
+            (1, ip("192.0.2.66"), true),
         ]);
-        let all = all.answering_for_one(ip("192.0.2.9"), true);
-        let all = all.answering_for_one(ip("192.0.2.8"), false);
+        assert!(!all.answers_for(SwIfIndex(1), ip("192.0.2.7")), "no interface so far");
+        let all = all.answering_on(vec![(0, on(&[1, 2])), (1, on(&[2, 3]))]);
+        let changes = [(0, ip("192.0.2.9"), true), (0, ip("192.0.2.8"), false)];
+        let all = all.answering_for_these(&changes);
         let answered = |n: u32, address: &str| all.answers_for(SwIfIndex(n), ip(address));
         assert!(answered(1, "192.0.2.9") && answered(1, "192.0.2.1"));
         assert!(!answered(2, "192.0.2.9"), "no subnet around it");

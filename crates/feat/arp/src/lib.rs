@@ -23,10 +23,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use addrs::{IfAddr, IfAddrs, Lent, Proxies};
+pub use addrs::{IfAddr, IfAddrs, Proxies};
 pub use counters::ArpCounters;
 pub use resolver::{
-    addresses, answer_for, answer_for_one, set_addresses, set_proxies, set_routed_peers,
+    addresses, answer_for_none, answer_for_these, answer_on, set_addresses, set_proxies,
+    set_routed_peers,
 };
 
 use thalweg_engine::Feature;

@@ -1,8 +1,9 @@
 //! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
 
-use crate::addrs::{IfAddr, IfAddrs, Lent, Proxies, RoutedPeers};
+use crate::addrs::{IfAddr, IfAddrs, Proxies, RoutedPeers};
 use crate::counters::{ArpCounters, Counted};
 use crate::packet;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
 use thalweg_feat_neighbor::{self as neighbor, HoldNodes, Resolver, Version};
@@ -68,19 +69,25 @@ fn store_routed(c: &mut Control, sw_if: SwIfIndex, peers: RoutedPeers) -> bool {
     true
 }
 
-/// Makes the router answer ARP for addresses as for its own, on some interfaces, where these have a
-/// subnet around them. To be called with all of them on each change.
-pub fn answer_for(c: &mut Control, lent: Vec<Lent>) {
-    let state = c.state::<Arp>();
-    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_for(lent));
-}
-
-/// Makes the router answer ARP for one address more, or one less, where it answers for the first
-/// of those that [`answer_for`] has set: takes the same time however many there are.
-pub fn answer_for_one(c: &mut Control, address: Ipv4Addr, answers: bool) {
+/// Makes the router answer ARP for addresses as for its own, or no longer, each of a group of the
+/// caller: takes the same time however many there are. It answers where [`answer_on`] says.
+pub fn answer_for_these(c: &mut Control, changes: &[(u64, Ipv4Addr, bool)]) {
     let state = c.state::<Arp>();
     let addrs = &mut state.borrow_mut().addrs;
-    addrs.update(c.domain(), |old| old.answering_for_one(address, answers));
+    addrs.update(c.domain(), |old| old.answering_for_these(changes));
+}
+
+/// Sets on which interfaces the addresses of each group are answered for, where these have a subnet
+/// around them. To be called with all groups on each change.
+pub fn answer_on(c: &mut Control, groups: Vec<(u64, BTreeSet<SwIfIndex>)>) {
+    let state = c.state::<Arp>();
+    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_on(groups));
+}
+
+/// Ends answering for addresses of all groups.
+pub fn answer_for_none(c: &mut Control) {
+    let state = c.state::<Arp>();
+    state.borrow_mut().addrs.update(c.domain(), IfAddrs::answering_for_none);
 }
 
 /// Sets for which addresses of other hosts the router answers, and where. To be called with all of

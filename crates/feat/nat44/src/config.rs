@@ -6,6 +6,7 @@ use crate::session::Class;
 use crate::worker;
 use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_fib::TableId;
 use thalweg_tables::CowMap;
@@ -87,33 +88,24 @@ impl Addresses {
         self.contains(address) || !self.kept.is_empty() && self.kept.contains_key(address)
     }
 
-    /// Adds the external address of a mapping; returns whether it is a new external address.
-    pub(crate) fn map(&mut self, mapping: &Mapping) -> bool {
-        let address = mapping.external.to_bits();
-        let is_new = mapping.takes_address() && !self.contains(&address);
-        self.of(mapping).change(address, |mappings| *mappings += 1);
-        is_new
+    /// Adds the external address of a mapping.
+    pub(crate) fn map(&mut self, mapping: &Mapping) {
+        self.of(mapping).change(mapping.external.to_bits(), |mappings| *mappings += 1);
     }
 
-    /// Removes the external address of a mapping; returns whether it was external and is no longer.
-    pub(crate) fn unmap(&mut self, mapping: &Mapping) -> bool {
+    /// Removes the external address of a mapping.
+    pub(crate) fn unmap(&mut self, mapping: &Mapping) {
         let address = mapping.external.to_bits();
         let all = self.of(mapping);
         match all.get(&address) {
-            None => return false,
+            None => {}
             Some(1) => drop(all.remove(&address)),
             Some(_) => all.change(address, |mappings| *mappings -= 1),
         }
-        mapping.takes_address() && !self.contains(&address)
     }
 
     fn of(&mut self, mapping: &Mapping) -> &mut CowMap<u32, u32, FastHash> {
         if mapping.takes_address() { &mut self.mapped } else { &mut self.kept }
-    }
-
-    /// The external addresses of static mappings.
-    pub(crate) fn of_mappings(&self) -> impl Iterator<Item = u32> {
-        self.mapped.iter().map(|(address, _)| *address)
     }
 }
 
@@ -149,7 +141,7 @@ pub struct Config {
     /// Port assignment.
     pub(crate) scheme: Scheme,
     /// Routes between tables, tried in this order; by table of the host.
-    pub(crate) vrfs: BTreeMap<TableId, Vec<TableId>>,
+    pub(crate) vrfs: Arc<BTreeMap<TableId, Vec<TableId>>>,
     /// The table that is tried before those of outside interfaces.
     pub(crate) outside_vrf: Option<TableId>,
     /// Outside interfaces whose packets are translated on input, in ascending order.
@@ -161,6 +153,48 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns whether outside hosts may call an address: that of a pool or of a mapping.
+    pub(crate) fn is_external(&self, address: u32) -> bool {
+        self.pooled.contains(&address) || self.addresses.mapped.contains_key(&address)
+    }
+
+    /// Adds a pool address, for twice-NAT or not.
+    pub(crate) fn add_pool(&mut self, address: u32, twice: bool) {
+        if twice { &mut self.twice } else { &mut self.pooled }.insert(address);
+        self.addresses.pooled.insert(address);
+    }
+
+    /// Removes a pool address. Another one may be the same, but for twice-NAT.
+    pub(crate) fn drop_pool(&mut self, address: u32, twice: bool) {
+        if twice { &mut self.twice } else { &mut self.pooled }.remove(&address);
+        if !self.pooled.contains(&address) && !self.twice.contains(&address) {
+            self.addresses.pooled.remove(&address);
+        }
+    }
+
+    /// Sets the role of an interface, 0 for none.
+    pub(crate) fn set_role(&mut self, sw_if: SwIfIndex, role: u8) {
+        let at = sw_if.index();
+        if at >= self.roles.len() {
+            self.roles.resize(at + 1, 0);
+        }
+        self.roles[at] = role;
+        let is_outside = role & (OUTSIDE | OUTPUT) == OUTSIDE;
+        match (self.outsides.binary_search(&sw_if), is_outside) {
+            (Err(at), true) => self.outsides.insert(at, sw_if),
+            (Ok(at), false) => drop(self.outsides.remove(at)),
+            _ => {}
+        }
+    }
+
+    /// Sets whether a table has a pool of its own.
+    pub(crate) fn set_pool_table(&mut self, table: TableId, has: bool) {
+        _ = match has {
+            true => self.pool_tables.insert(table.get()),
+            false => self.pool_tables.remove(&table.get()),
+        };
+    }
+
     /// The worker, of `workers`, that an inside host belongs to.
     pub(crate) fn owner(&self, host: Ipv4Addr, workers: usize) -> usize {
         match self.owners.len() {

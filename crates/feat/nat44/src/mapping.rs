@@ -143,6 +143,10 @@ impl<K, V> Default for Claims<K, V> {
 }
 
 impl<K: Hash + Eq, V> Claims<K, V> {
+    fn get(&self, key: &K) -> &[(u64, V)] {
+        self.0.get(key).map_or(&[], Vec::as_slice)
+    }
+
     fn add(&mut self, key: K, number: u64, value: V) -> &[(u64, V)] {
         let all = self.0.entry(key).or_insert_with(|| Vec::with_capacity(1));
         let at = all.partition_point(|(n, _)| *n < number);
@@ -152,12 +156,33 @@ impl<K: Hash + Eq, V> Claims<K, V> {
 
     fn remove(&mut self, key: &K, number: u64) -> &[(u64, V)] {
         if let Some(all) = self.0.get_mut(key) {
-            all.retain(|(n, _)| *n != number);
+            if let Ok(at) = all.binary_search_by_key(&number, |(n, _)| *n) {
+                all.remove(at);
+            }
             if all.is_empty() {
                 self.0.remove(key);
             }
         }
-        self.0.get(key).map_or(&[], Vec::as_slice)
+        self.get(key)
+    }
+}
+
+/// A mapping as it is indexed.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) mapping: Arc<Mapping>,
+    /// What its inside hosts need of it, which other back ends leave as it is.
+    of_hosts: Arc<Mapping>,
+    /// Whether inside hosts share its external address.
+    is_pooled: bool,
+}
+
+impl Held {
+    /// The host that is assigned to workers by port for it, with its table.
+    pub(crate) fn host_by_port(&self) -> Option<(u32, u32)> {
+        let m = &self.mapping;
+        let host = (m.local.to_bits(), m.table.get());
+        (m.is_address_only() && self.is_pooled).then_some(host)
     }
 }
 
@@ -169,6 +194,7 @@ pub(crate) struct Index {
     outside: Claims<Endpoint, Arc<Mapping>>,
     inside: Claims<Inside, Arc<Mapping>>,
     rules: Claims<Inside, Rule>,
+    held: HashMap<u64, Held, FastHash>,
 }
 
 impl Mapping {
@@ -189,8 +215,19 @@ impl Mapping {
     }
 
     fn backend_keys(&self) -> impl Iterator<Item = Inside> {
-        let key = |b: &Backend| ((b.address.to_bits(), b.port, self.protocol), b.table.get());
-        self.backends.iter().map(key)
+        self.backends.iter().map(|b| self.backend_key(b))
+    }
+
+    fn backend_key(&self, b: &Backend) -> Inside {
+        ((b.address.to_bits(), b.port, self.protocol), b.table.get())
+    }
+
+    /// The mapping without back ends.
+    fn of_hosts(self: &Arc<Mapping>) -> Arc<Mapping> {
+        match self.backends.is_empty() {
+            true => self.clone(),
+            false => Arc::new(Mapping { backends: Vec::new(), ..(**self).clone() }),
+        }
     }
 
     /// The endpoints that it translates when they open a session.
@@ -219,44 +256,99 @@ impl Index {
     /// Adds a mapping.
     pub(crate) fn add(&mut self, number: u64, mapping: Mapping, is_pooled: bool) {
         let mapping = Arc::new(mapping);
+        let of_hosts = mapping.of_hosts();
         let key = mapping.outside_key();
         if let [.., (_, last)] = self.outside.add(key, number, mapping.clone()) {
             self.all.outside.insert(key, last.clone());
         }
         for (key, rule) in mapping.rules(is_pooled) {
-            if let [.., (_, last)] = self.rules.add(key, number, rule) {
-                self.all.rules.insert(key, *last);
-            }
+            self.add_rule(key, number, rule);
         }
         for key in mapping.inside_keys() {
-            if let [(_, first), ..] = self.inside.add(key, number, mapping.clone()) {
-                self.all.inside.insert(key, first.clone());
-            }
+            self.add_inside(key, number, &of_hosts);
+        }
+        self.held.insert(number, Held { mapping, of_hosts, is_pooled });
+    }
+
+    fn add_rule(&mut self, key: Inside, number: u64, rule: Rule) {
+        if let [.., (_, last)] = self.rules.add(key, number, rule) {
+            self.all.rules.insert(key, *last);
         }
     }
 
-    /// Removes a mapping; returns whether another one has its external endpoint.
-    pub(crate) fn remove(&mut self, number: u64, mapping: &Mapping, is_pooled: bool) -> bool {
-        for (key, _) in mapping.rules(is_pooled) {
-            match self.rules.remove(&key, number) {
-                [.., (_, last)] => self.all.rules.insert(key, *last),
-                [] => self.all.rules.remove(&key),
-            };
+    fn remove_rule(&mut self, key: Inside, number: u64) {
+        match self.rules.remove(&key, number) {
+            [.., (_, last)] => self.all.rules.insert(key, *last),
+            [] => self.all.rules.remove(&key),
+        };
+    }
+
+    fn add_inside(&mut self, key: Inside, number: u64, mapping: &Arc<Mapping>) {
+        if let [(_, first), ..] = self.inside.add(key, number, mapping.clone()) {
+            self.all.inside.insert(key, first.clone());
+        }
+    }
+
+    fn remove_inside(&mut self, key: Inside, number: u64) {
+        match self.inside.remove(&key, number) {
+            [(_, first), ..] => self.all.inside.insert(key, first.clone()),
+            [] => self.all.inside.remove(&key),
+        };
+    }
+
+    /// Replaces a load-balancing mapping by one that has this back end more, or less.
+    pub(crate) fn set_backend(&mut self, number: u64, new: Mapping, backend: &Backend, add: bool) {
+        let Some(held) = self.held.get_mut(&number) else { return };
+        let new = Arc::new(new);
+        held.mapping = new.clone();
+        let (outside, of_hosts) = (new.outside_key(), held.of_hosts.clone());
+        self.outside.remove(&outside, number);
+        if let [.., (_, last)] = self.outside.add(outside, number, new.clone()) {
+            self.all.outside.insert(outside, last.clone());
+        }
+        let key = new.backend_key(backend);
+        match add {
+            true => self.add_rule(key, number, Rule::Peer),
+            false => self.remove_rule(key, number),
+        }
+        match (new.out2in_only, add) {
+            (true, _) => {}
+            (false, true) => self.add_inside(key, number, &of_hosts),
+            (false, false) => self.remove_inside(key, number),
+        }
+    }
+
+    /// Removes the mapping with a number.
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Held> {
+        let held = self.held.remove(&number)?;
+        let mapping = held.mapping.clone();
+        for (key, _) in mapping.rules(held.is_pooled) {
+            self.remove_rule(key, number);
         }
         for key in mapping.inside_keys() {
-            match self.inside.remove(&key, number) {
-                [(_, first), ..] => self.all.inside.insert(key, first.clone()),
-                [] => self.all.inside.remove(&key),
-            };
+            self.remove_inside(key, number);
         }
         let key = mapping.outside_key();
         match self.outside.remove(&key, number) {
-            [.., (_, last)] => self.all.outside.insert(key, last.clone()).is_some(),
-            [] => {
-                self.all.outside.remove(&key);
-                false
-            }
-        }
+            [.., (_, last)] => self.all.outside.insert(key, last.clone()),
+            [] => self.all.outside.remove(&key),
+        };
+        Some(held)
+    }
+
+    /// The numbers of the mappings of a whole external address.
+    pub(crate) fn of_address(&self, address: Ipv4Addr) -> impl Iterator<Item = u64> + '_ {
+        self.outside.get(&(address.to_bits(), 0, 0)).iter().map(|(number, _)| *number)
+    }
+
+    /// Returns whether a mapping has an external address, protocol and port.
+    pub(crate) fn has_port(&self, (address, protocol, port): (u32, u8, u16)) -> bool {
+        !self.outside.get(&(address, port, protocol)).is_empty()
+    }
+
+    /// Returns whether sessions of a host and table are assigned by [`Rule::Port`].
+    pub(crate) fn is_by_port(&self, (host, table): (u32, u32)) -> bool {
+        !self.rules.get(&((host, 0, 0), table)).is_empty()
     }
 
     /// The mappings, as workers read them.
@@ -274,12 +366,6 @@ impl Mappings {
             index.add(number, mapping, is_pooled);
         }
         index.all
-    }
-
-    /// Hosts whose sessions are assigned by [`Rule::Port`].
-    pub(crate) fn hosts_by_port(&self) -> Hosts {
-        let hosts = self.rules.iter().filter(|(_, rule)| **rule == Rule::Port);
-        hosts.map(|(((host, _, _), table), _)| (*host, *table)).collect()
     }
 
     /// Number of keys in the inside and the outside index.
@@ -303,7 +389,7 @@ impl Mappings {
         rule.copied().unwrap_or(Rule::Host)
     }
 
-    /// The mapping that applies to packets from an inside endpoint.
+    /// The mapping that applies to packets from an inside endpoint, without back ends.
     pub fn of_host(
         &self,
         address: u32,
@@ -374,9 +460,13 @@ mod tests {
             while all.len() > (random >> 48) as usize % 40 {
                 random = mix64(random);
                 let (number, m) = all.remove(random as usize % all.len());
-                let has_other = index.remove(number, &m, is_pooled(&m));
-                let key = m.outside_key();
-                assert_eq!(has_other, all.iter().any(|(_, m)| m.outside_key() == key));
+                assert_eq!(
+                    index.remove(number).map(|held| (*held.mapping).clone()),
+                    Some(m.clone())
+                );
+                let (address, port, protocol) = m.outside_key();
+                let has_other = all.iter().any(|(_, o)| o.outside_key() == m.outside_key());
+                assert_eq!(index.has_port((address, protocol, port)), has_other);
             }
             let pooled = (0..2).map(|n| 0xc000_0200 + n).collect();
             let list = Mappings::new(all.iter().map(|(_, m)| m.clone()).collect(), &pooled);
@@ -391,7 +481,47 @@ mod tests {
             for (key, m) in list.inside.iter() {
                 same(index.all().inside.get(key).map(|m| &**m), Some(m));
             }
-            assert_eq!(index.all().hosts_by_port(), list.hosts_by_port());
+            let by_port = |m: &Mapping| m.is_address_only() && is_pooled(m);
+            for host in 0x0a00_0000..0x0a00_0004u32 {
+                let is = all.iter().any(|(_, m)| by_port(m) && m.local.to_bits() == host);
+                assert_eq!(index.is_by_port((host, 0)), is);
+            }
+        }
+    }
+
+    /// Back ends added and removed one by one are those of a mapping that has all of them.
+    #[test]
+    fn back_ends_come_and_go_one_by_one() {
+        let backend = |n: u8| Backend {
+            address: [10, 0, 1, n].into(),
+            port: 80,
+            table: TableId(0),
+            share: 1,
+        };
+        for out2in_only in [false, true] {
+            let mut m = Mapping { out2in_only, ..mapping(6, 80, 0) };
+            m.backends = vec![backend(1), backend(2)];
+            let mut index = Index::default();
+            index.add(7, m.clone(), false);
+            for (n, add) in [(3, true), (1, false), (4, true), (3, false)] {
+                match add {
+                    true => m.backends.push(backend(n)),
+                    false => m.backends.retain(|b| *b != backend(n)),
+                }
+                index.set_backend(7, m.clone(), &backend(n), add);
+                let whole = Mappings::new(vec![m.clone()], &HashSet::default());
+                assert_eq!(index.all().keys(), whole.keys());
+                assert_eq!(index.all().by_external(0xc000_0201, 80, 6), Some(&m));
+                for host in 0x0a00_0100..0x0a00_0106 {
+                    let of_host = |all: &Mappings| {
+                        let mapping = all.of_host(host, 80, 6, TableId(0)).cloned();
+                        (mapping, all.rule(host, 80, 6, TableId(0)))
+                    };
+                    assert_eq!(of_host(index.all()), of_host(&whole));
+                }
+            }
+            index.remove(7);
+            assert!(index.all().keys() == (0, 0) && index.all().rules.is_empty());
         }
     }
 

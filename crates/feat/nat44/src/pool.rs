@@ -2,8 +2,10 @@
 
 use crate::ports::{Ports, Scheme};
 use crate::worker::owner;
+use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use thalweg_fib::TableId;
+use thalweg_tables::hash::FastHash;
 use thalweg_wire::ip::{has_ports, protocol};
 
 /// Number of port spaces of an address: those of TCP, of UDP and of ICMP, whose identifiers count
@@ -86,6 +88,10 @@ impl Group {
 pub struct Pools {
     all: Vec<Pool>,
     groups: Vec<Group>,
+    /// Indices of addresses in use, and whether for twice-NAT.
+    live: HashMap<(u32, bool), u16, FastHash>,
+    /// Indices of removed addresses.
+    removed: BTreeSet<u16>,
 }
 
 impl Pools {
@@ -106,34 +112,50 @@ impl Pools {
 
     /// Adds an address, reusing the index of one that is no longer in use.
     pub fn add(&mut self, pool: Pool) {
-        match self.all.iter().position(|p| !p.live && p.used == 0) {
-            Some(at) => self.all[at] = pool,
-            None if self.all.len() < usize::from(u16::MAX) => self.all.push(pool),
-            None => {}
+        let unused = |at: &u16| self.all[usize::from(*at)].used == 0;
+        let place = match self.removed.iter().copied().find(unused) {
+            Some(at) => at,
+            None if self.all.len() < usize::from(u16::MAX) => self.all.len() as u16,
+            None => return,
+        };
+        self.removed.remove(&place);
+        self.live.insert((pool.address, pool.twice), place);
+        self.join_group(place, &pool);
+        match self.all.get_mut(usize::from(place)) {
+            Some(old) => *old = pool,
+            None => self.all.push(pool),
         }
-        self.regroup();
     }
 
-    /// Marks addresses as removed; their sessions have to be ended.
-    pub fn drop_these(&mut self, which: impl Fn(&Pool) -> bool) {
-        self.all.iter_mut().filter(|p| which(p)).for_each(|p| p.live = false);
-        self.regroup();
+    fn join_group(&mut self, place: u16, pool: &Pool) {
+        let (table, twice) = (pool.table, pool.twice);
+        let at = self.groups.iter().position(|g| (g.table, g.twice) == (table, twice));
+        let group = match at {
+            Some(at) => &mut self.groups[at],
+            None => {
+                let new = Group { table, twice, members: Vec::new(), spent: [false; SPACES] };
+                self.groups.push(new);
+                let last = self.groups.len() - 1;
+                &mut self.groups[last]
+            }
+        };
+        group.spent = [false; SPACES];
+        if let Err(at) = group.members.binary_search(&place) {
+            group.members.insert(at, place);
+        }
     }
 
-    fn regroup(&mut self) {
-        self.groups.clear();
-        for (i, p) in self.all.iter().enumerate().filter(|(_, p)| p.live) {
-            let same = |g: &&mut Group| (g.table, g.twice) == (p.table, p.twice);
-            match self.groups.iter_mut().find(same) {
-                Some(group) => group.members.push(i as u16),
-                None => self.groups.push(Group {
-                    table: p.table,
-                    twice: p.twice,
-                    members: vec![i as u16],
-                    spent: [false; SPACES],
-                }),
+    /// Marks an address as removed; its sessions have to be ended.
+    pub fn remove(&mut self, address: u32, twice: bool) {
+        let Some(place) = self.live.remove(&(address, twice)) else { return };
+        self.removed.insert(place);
+        self.all[usize::from(place)].live = false;
+        for group in &mut self.groups {
+            if let Ok(at) = group.members.binary_search(&place) {
+                group.members.remove(at);
             }
         }
+        self.groups.retain(|group| !group.members.is_empty());
     }
 
     /// The groups for hosts of a table: its own first, then the general one.
@@ -165,7 +187,7 @@ impl Pools {
     ) -> Option<(u16, u16)> {
         let like = (Some(at) == position(protocol::UDP)).then_some(own);
         for g in self.suiting(TableId(table), twice).into_iter().flatten() {
-            let Pools { all, groups } = self;
+            let Pools { all, groups, .. } = self;
             let group = &mut groups[g];
             if group.spent[at] {
                 continue;
@@ -244,23 +266,18 @@ impl Pools {
     /// Reserves a port of an address for a static mapping, or releases it.
     pub fn reserve(&mut self, address: u32, ip: u8, port: u16, keep: bool) {
         let Some(at) = position(ip) else { return };
-        for place in 0..self.all.len() {
-            let pool = &mut self.all[place];
-            if pool.address != address || pool.twice || !pool.live {
-                continue;
-            }
-            if keep {
-                pool.ports[at].keep(port);
-            } else {
-                pool.ports[at].release(port);
-                self.refill(place as u16, at);
-            }
+        let Some(place) = self.find(address, false) else { return };
+        let ports = &mut self.all[usize::from(place)].ports[at];
+        if keep {
+            ports.keep(port);
+        } else {
+            ports.release(port);
+            self.refill(place, at);
         }
     }
 
     /// Index of an address in use.
     pub fn find(&self, address: u32, twice: bool) -> Option<u16> {
-        let is = |p: &Pool| p.live && p.address == address && p.twice == twice;
-        self.all.iter().position(is).map(|i| i as u16)
+        self.live.get(&(address, twice)).copied()
     }
 }

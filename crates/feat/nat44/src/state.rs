@@ -1,15 +1,14 @@
 //! The NAT44 configuration on the main thread.
 
-use crate::config::{Addresses, Config, INSIDE, OUTPUT, OUTSIDE, Timeouts};
+use crate::config::{Config, Timeouts};
 use crate::counters::{COUNT, Counters};
 use crate::log::{Log, Target};
-use crate::mapping::{Hosts, Index, Mapping, Mappings};
+use crate::mapping::{Hosts, Index, Mapping};
 use crate::nodes::nat44_ed_ticker::Order;
-use crate::pool::Pool;
 use crate::ports::Scheme;
 use crate::time;
 use crate::worker::{Nat, Sweep};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
@@ -22,14 +21,19 @@ use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
 mod lent;
+mod pools;
+mod publish;
 mod roles;
 mod statics;
 mod tuning;
 mod vrf;
 
-use roles::set_role;
+use pools::{Borrowed, borrow_again, forget_lender};
+pub use pools::{set_addresses, set_interface_address};
+use publish::{Change, Port, publish, publish_change, publish_none};
 pub use roles::{Role, RolesChanged};
-use statics::External;
+use roles::{publish_role, set_role};
+use statics::Claim;
 pub use statics::{MAX_AFFINITY, MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
@@ -103,7 +107,13 @@ pub struct Nat44 {
     addresses: BTreeSet<Address>,
     /// Interfaces whose addresses are used as pool addresses, and whether for twice-NAT.
     address_interfaces: BTreeSet<(SwIfIndex, bool)>,
+    /// Pools for the hosts of each table, and of all tables, by number.
+    pool_tables: BTreeMap<Option<TableId>, usize>,
+    /// Addresses of interfaces that are used.
+    borrowed: Borrowed,
     roles: BTreeMap<SwIfIndex, Role>,
+    /// Number of outside interfaces that translate on input, and on output.
+    outsides: [usize; 2],
     timeouts: Timeouts,
     forwarding: bool,
     mss: u16,
@@ -127,18 +137,17 @@ pub struct Nat44 {
     /// Static mappings by number, in the order in which they were added.
     mappings: BTreeMap<u64, StaticMapping>,
     /// Their numbers by external endpoint.
-    by_external: HashMap<External, Vec<u64>>,
+    by_external: BTreeMap<Claim, u64>,
     /// The mappings that workers have.
     index: Index,
-    /// Hosts assigned to workers by port, now and formerly.
-    by_port: Hosts,
+    /// Hosts that were assigned to workers by port.
     formerly_by_port: Hosts,
     /// What each worker had counted for an index when its last interface went.
     counted_before: BTreeMap<SwIfIndex, Vec<[u64; COUNT]>>,
     writer: snapshot::Writer<Config>,
     /// Addresses and reserved ports as sent to workers.
     active: BTreeSet<Address>,
-    reserved: BTreeSet<(u32, u8, u16)>,
+    reserved: BTreeSet<Port>,
 }
 
 impl Nat44 {
@@ -148,7 +157,10 @@ impl Nat44 {
             default_vrfs: DefaultVrfs::default(),
             addresses: BTreeSet::new(),
             address_interfaces: BTreeSet::new(),
+            pool_tables: BTreeMap::new(),
+            borrowed: Borrowed::default(),
             roles: BTreeMap::new(),
+            outsides: [0; 2],
             timeouts: Timeouts::default(),
             forwarding: false,
             mss: 0,
@@ -163,9 +175,8 @@ impl Nat44 {
             saving: None,
             saving_turn: 0,
             mappings: BTreeMap::new(),
-            by_external: HashMap::new(),
+            by_external: BTreeMap::new(),
             index: Index::default(),
-            by_port: Hosts::default(),
             formerly_by_port: Hosts::default(),
             counted_before: BTreeMap::new(),
             writer,
@@ -358,8 +369,12 @@ pub fn disable(c: &mut Control) {
         nat.default_vrfs = DefaultVrfs::default();
         nat.addresses.clear();
         nat.address_interfaces.clear();
+        nat.pool_tables.clear();
+        nat.borrowed = Borrowed::default();
         nat.mappings.clear();
         nat.by_external.clear();
+        nat.index = Index::default();
+        nat.formerly_by_port.clear();
         nat.timeouts = Timeouts::default();
         (nat.forwarding, nat.mss, nat.scheme) = (false, 0, Scheme::All);
         nat.limits.clear();
@@ -375,8 +390,7 @@ pub fn disable(c: &mut Control) {
         nat.reserved.clear();
     }
     order(c, |_| Order::Stop);
-    publish(c);
-    c.state::<Nat44>().borrow_mut().formerly_by_port.clear();
+    publish_none(c);
 }
 
 fn check_table(table: TableId) -> Result<(), NatError> {
@@ -384,104 +398,6 @@ fn check_table(table: TableId) -> Result<(), NatError> {
         let text = format!("table {table} is too large: nat44 supports tables up to {MAX_TABLE}");
         return Err(NatError::Invalid(text));
     }
-    Ok(())
-}
-
-/// Adds the pool addresses `first` to `last`, or deletes them with their sessions.
-///
-/// # Errors
-/// [`NatError`]; nothing is changed then.
-pub fn set_addresses(
-    c: &mut Control,
-    (first, last): (Ipv4Addr, Ipv4Addr),
-    table: Option<TableId>,
-    twice: bool,
-    add: bool,
-) -> Result<(), NatError> {
-    check_table(table.unwrap_or(TableId(0)))?;
-    if last < first {
-        return Err(NatError::Invalid(format!("{last} is below {first}")));
-    }
-    if first.is_unspecified() || first.is_multicast() || last.is_multicast() || last.is_broadcast()
-    {
-        return Err(NatError::Invalid(format!("{first} - {last} are not unicast addresses")));
-    }
-    ensure(c)?;
-    let nat = c.state::<Nat44>();
-    let count = (last.to_bits() - first.to_bits()) as usize + 1;
-    if add && table.is_some() {
-        let (ip4, nat) = (c.state::<Ip4>(), nat.borrow());
-        let ip4 = ip4.borrow();
-        let lent = nat.address_interfaces.iter().filter(|b| b.1 == twice);
-        let mut lent =
-            lent.flat_map(|b| ip4.addresses(b.0).iter().map(|a| Ipv4Addr::from_bits(a.addr)));
-        if let Some(wrong) = lent.find(|a| (first..=last).contains(a)) {
-            return Err(NatError::Exists(format!("pool address {wrong} of an interface")));
-        }
-    }
-    {
-        let mut nat = nat.borrow_mut();
-        if add && nat.addresses.len() + count > MAX_ADDRESSES {
-            let text = format!(
-                "the limit of {MAX_ADDRESSES} pool addresses is reached; `nat44 add address ... del` frees some"
-            );
-            return Err(NatError::Invalid(text));
-        }
-        let all = (first.to_bits()..=last.to_bits()).map(Ipv4Addr::from);
-        let there =
-            |a: &Ipv4Addr| nat.addresses.iter().any(|x| x.address == *a && x.twice == twice);
-        if let Some(wrong) = all.clone().find(|a| there(a) == add) {
-            let what = format!("address {wrong}");
-            return Err(if add { NatError::Exists(what) } else { NatError::Missing(what) });
-        }
-        for address in all {
-            if add {
-                nat.addresses.insert(Address { twice, address, table });
-            } else {
-                nat.addresses.retain(|x| x.address != address || x.twice != twice);
-            }
-        }
-    }
-    publish(c);
-    Ok(())
-}
-
-/// Uses the addresses of an interface as pool addresses, or stops doing so.
-///
-/// # Errors
-/// [`NatError`].
-pub fn set_interface_address(
-    c: &mut Control,
-    sw_if: SwIfIndex,
-    twice: bool,
-    add: bool,
-) -> Result<(), NatError> {
-    let name = interface::view(c, sw_if)?.name;
-    ensure(c)?;
-    let nat = c.state::<Nat44>();
-    {
-        let mut nat = nat.borrow_mut();
-        let words = if twice { " with twice-nat" } else { "" };
-        let what = || format!("use of addresses of `{name}`{words}");
-        match (nat.address_interfaces.contains(&(sw_if, twice)), add) {
-            (true, true) => return Err(NatError::Exists(what())),
-            (false, false) => return Err(NatError::Missing(what())),
-            (false, true) => {
-                let ip4 = c.state::<Ip4>();
-                let ip4 = ip4.borrow();
-                let is_lent =
-                    |a: &Ipv4Addr| ip4.addresses(sw_if).iter().any(|lent| lent.addr == a.to_bits());
-                let kept = |a: &&Address| a.twice == twice && a.table.is_some();
-                let kept = nat.addresses.iter().filter(kept).find(|a| is_lent(&a.address));
-                if let Some(Address { address, table: Some(table), .. }) = kept {
-                    return Err(NatError::Exists(format!("address {address} tenant-vrf {table}")));
-                }
-                nat.address_interfaces.insert((sw_if, twice));
-            }
-            (true, false) => drop(nat.address_interfaces.remove(&(sw_if, twice))),
-        }
-    }
-    publish(c);
     Ok(())
 }
 
@@ -517,154 +433,13 @@ pub fn set_interface(
     *which = add;
     new.output = output && (new.inside || new.outside);
     set_role(c, sw_if, new);
-    publish(c);
+    publish_role(c, sw_if);
     Ok(())
 }
 
 /// Ends all sessions.
 pub fn clear_sessions(c: &mut Control) {
     order(c, |_| Order::Sweep(Sweep::All));
-}
-
-/// Publishes the configuration to workers.
-fn publish(c: &mut Control) {
-    let nat = c.state::<Nat44>();
-    let (mut config, addresses, kept) = {
-        let nat = nat.borrow();
-        let ip4 = c.state::<Ip4>();
-        let ip4 = ip4.borrow();
-        let first =
-            |sw_if: SwIfIndex| ip4.addresses(sw_if).first().map(|a| Ipv4Addr::from_bits(a.addr));
-        let mut addresses = nat.addresses.clone();
-        for (sw_if, twice) in &nat.address_interfaces {
-            let lent = ip4.addresses(*sw_if).iter().map(|a| Address {
-                twice: *twice,
-                address: Ipv4Addr::from_bits(a.addr),
-                table: None,
-            });
-            // A duplicate would assign its ports twice; the configured address takes precedence.
-            let said = |l: &Address| {
-                nat.addresses.iter().any(|a| (a.twice, a.address) == (l.twice, l.address))
-            };
-            addresses.extend(lent.filter(|l| !said(l)));
-        }
-        let resolve = |(number, m): (&u64, &StaticMapping)| {
-            let mut mapping = m.mapping.clone();
-            if let Some(sw_if) = m.external_if {
-                mapping.external = first(sw_if)?;
-                if m.identity {
-                    mapping.local = mapping.external;
-                }
-            }
-            Some((*number, mapping))
-        };
-        let mut config = config(&nat, &addresses);
-        let mut index = Index::default();
-        let mut kept = BTreeSet::new();
-        for (number, mapping) in nat.mappings.iter().filter_map(resolve) {
-            kept.extend(mapping.port_key());
-            config.addresses.map(&mapping);
-            let is_pooled = config.pooled.contains(&mapping.external.to_bits());
-            index.add(number, mapping, is_pooled);
-        }
-        config.mappings = index.all().clone();
-        drop(nat);
-        c.state::<Nat44>().borrow_mut().index = index;
-        (config, addresses, kept)
-    };
-    let (old, was_kept, on, scheme, owners) = {
-        let nat = nat.borrow();
-        let owners = nat.owners(c.workers());
-        (nat.active.clone(), nat.reserved.clone(), nat.sessions.is_some(), nat.scheme, owners)
-    };
-    let gone: Vec<Address> = old.difference(&addresses).copied().collect();
-    for a in gone {
-        order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
-    }
-    let come: Vec<Address> = addresses.difference(&old).copied().collect();
-    for a in come.iter().filter(|_| on) {
-        for (part, worker) in owners.iter().enumerate() {
-            let part = (part, owners.len());
-            let pool = Pool::new(a.address.to_bits(), a.table, a.twice, scheme, part);
-            order_one(c, *worker, Order::Add(Box::new(pool)));
-        }
-    }
-    let reserve = |&(address, protocol, port): &(u32, u8, u16), keep| {
-        move |_| Order::Reserve { address, protocol, port, keep }
-    };
-    for k in was_kept.difference(&kept) {
-        order(c, reserve(k, false));
-    }
-    let new = |k: &&(u32, u8, u16)| {
-        !was_kept.contains(k) || come.iter().any(|a| a.address.to_bits() == k.0)
-    };
-    for k in kept.iter().filter(new) {
-        order(c, reserve(k, true));
-    }
-    let lent = lent::of(&nat.borrow(), &c.state::<Ip4>().borrow(), &config, &addresses);
-    {
-        let mut nat = nat.borrow_mut();
-        (nat.active, nat.reserved) = (addresses, kept);
-        config.formerly_by_port = nat.note_hosts_by_port(config.mappings.hosts_by_port());
-        nat.writer.publish(c.domain(), config);
-    }
-    thalweg_feat_arp::answer_for(c, lent);
-}
-
-/// The configuration as workers read it, without static mappings.
-fn config(nat: &Nat44, addresses: &BTreeSet<Address>) -> Config {
-    let top = nat.roles.keys().max().map_or(0, |m| m.index() + 1);
-    let mut roles = vec![0; top];
-    for (sw_if, role) in &nat.roles {
-        let bit = |bit: u8, is: bool| if is { bit } else { 0 };
-        roles[sw_if.index()] =
-            bit(INSIDE, role.inside) | bit(OUTSIDE, role.outside) | bit(OUTPUT, role.output);
-    }
-    let own = addresses.iter().map(|a| a.address.to_bits()).collect();
-    let kind = |twice| addresses.iter().filter(move |a| a.twice == twice);
-    let [pooled, twice] =
-        [false, true].map(|twice| kind(twice).map(|a| a.address.to_bits()).collect());
-    let addresses = Addresses { pooled: own, ..Addresses::default() };
-    let of_interfaces = nat.address_interfaces.iter().filter(|b| !b.1).map(|_| None);
-    let pools = nat.addresses.iter().filter(|a| !a.twice).map(|a| a.table);
-    let pools: Vec<Option<TableId>> = pools.chain(of_interfaces).collect();
-    let with_role = |output: bool| {
-        let outside = nat.roles.iter().filter(move |(_, r)| r.outside && r.output == output);
-        outside.map(|(sw_if, _)| *sw_if)
-    };
-    Config {
-        roles,
-        addresses,
-        mappings: Mappings::default(),
-        formerly_by_port: Hosts::default(),
-        pooled,
-        pool_for_all: pools.contains(&None),
-        pool_tables: pools.into_iter().flatten().map(|table| table.get()).collect(),
-        twice,
-        timeouts: nat.timeouts.by_class(),
-        forwarding: nat.forwarding,
-        mss: nat.mss,
-        scheme: nat.scheme,
-        refuse: nat.refuse,
-        vrfs: nat.vrfs.clone(),
-        owners: nat.owners.clone(),
-        outside_vrf: Some(nat.default_vrfs.outside).filter(|table| *table != TableId(0)),
-        outsides: with_role(false).collect(),
-        any_output: with_role(true).next().is_some(),
-    }
-}
-
-impl Nat44 {
-    /// Returns whether the configuration names an interface.
-    fn uses(&self, sw_if: SwIfIndex) -> bool {
-        self.roles.contains_key(&sw_if) || self.takes_address_of(sw_if)
-    }
-
-    /// Returns whether external addresses are those of this interface.
-    fn takes_address_of(&self, sw_if: SwIfIndex) -> bool {
-        self.address_interfaces.iter().any(|b| b.0 == sw_if)
-            || self.by_external.keys().any(|key| key.1 == Some(sw_if))
-    }
 }
 
 /// Subscribes to deleted interfaces and changed addresses.
@@ -677,32 +452,31 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
             nat.borrow_mut().counted_before.insert(gone, counted);
         }
         order(c, |_| Order::Gone(gone));
-        if !nat.borrow().uses(gone) {
+        if nat.borrow().roles.contains_key(&gone) {
+            set_role(c, gone, Role::default());
+            publish_role(c, gone);
+        }
+        if !nat.borrow().borrowed.uses(gone) {
             return;
         }
-        set_role(c, gone, Role::default());
-        {
-            let mut nat = nat.borrow_mut();
-            nat.address_interfaces.retain(|b| b.0 != gone);
-            nat.mappings.retain(|_, m| m.external_if != Some(gone));
-            nat.by_external.retain(|key, _| key.1 != Some(gone));
+        let numbers = nat.borrow().borrowed.mappings(gone);
+        for number in &numbers {
+            nat.borrow_mut().take_mapping(*number);
         }
-        publish(c);
+        let change = forget_lender(c, gone);
+        publish_change(c, &Change { mappings: numbers, ..change });
     });
     c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
         // Where external addresses are answered for depends on the tables of roles.
         if version == Version::V4 && c.state::<Nat44>().borrow().roles.contains_key(&sw_if) {
-            publish(c);
+            lent::follow_roles(c);
         }
     });
     c.subscribe(|c, &AddressesChanged { version, sw_if }: &AddressesChanged| {
-        if version != Version::V4 {
-            return;
-        }
-        let nat = c.state::<Nat44>();
-        let uses = nat.borrow().takes_address_of(sw_if);
-        if uses {
-            publish(c);
+        let uses = c.state::<Nat44>().borrow().borrowed.uses(sw_if);
+        if version == Version::V4 && uses {
+            let change = borrow_again(c, sw_if);
+            publish_change(c, &change);
             order(c, |_| Order::Sweep(Sweep::Mappings));
         }
     });

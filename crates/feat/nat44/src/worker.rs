@@ -604,7 +604,7 @@ impl Nat {
 
     /// Removes a pool address and ends its sessions.
     pub fn drop_pool(&mut self, address: u32, twice: bool) {
-        self.pools.drop_these(|p| p.address == address && p.twice == twice);
+        self.pools.remove(address, twice);
         self.sweep(Sweep::Addresses);
     }
 

@@ -2,35 +2,33 @@
 //! that translate, like VPP's routes to them, and packets that come by an interface without a role
 //! would not be translated.
 
-use super::{Address, Nat44, Role};
-use crate::config::Config;
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use super::{Nat44, Role};
+use std::collections::BTreeSet;
 use thalweg_device::SwIfIndex;
-use thalweg_feat_arp::Lent;
 use thalweg_feat_ip::Ip4;
 use thalweg_fib::TableId;
+use thalweg_graph::Control;
 
-/// External addresses first, those of single mappings among them; then those of twice-NAT, by the
-/// routing table of their hosts.
-pub(super) fn of(
-    nat: &Nat44,
-    ip4: &Ip4,
-    config: &Config,
-    addresses: &BTreeSet<Address>,
-) -> Vec<Lent> {
-    let pooled = addresses.iter().filter(|a| !a.twice).map(|a| a.address);
-    let mapped = config.addresses.of_mappings().map(Ipv4Addr::from);
-    let external =
-        Lent { addresses: pooled.chain(mapped).collect(), interfaces: of_outside(nat, ip4) };
-    let mut twice: BTreeMap<Option<TableId>, Vec<Ipv4Addr>> = BTreeMap::new();
-    for a in addresses.iter().filter(|a| a.twice) {
-        twice.entry(a.table).or_default().push(a.address);
-    }
-    let to_hosts = twice
-        .into_iter()
-        .map(|(table, addresses)| Lent { addresses, interfaces: of_inside(nat, ip4, table) });
-    [external].into_iter().chain(to_hosts).collect()
+/// The group of external addresses, for ARP.
+pub(super) const EXTERNAL: u64 = 0;
+
+/// The group of twice-NAT's addresses for hosts of a table, or of all.
+pub(super) fn group_of_twice(table: Option<TableId>) -> u64 {
+    table.map_or(1, |table| 2 + u64::from(table.get()))
+}
+
+/// Has ARP answer where interfaces translate now. To be called when roles change, tables of
+/// interfaces with a role, or addresses of twice-NAT.
+pub(super) fn follow_roles(c: &mut Control) {
+    let groups = {
+        let (nat, ip4) = (c.state::<Nat44>(), c.state::<Ip4>());
+        let (nat, ip4) = (nat.borrow(), ip4.borrow());
+        let twice = nat.active.iter().filter(|a| a.twice).map(|a| a.table);
+        let to_hosts = twice.collect::<BTreeSet<_>>().into_iter();
+        let to_hosts = to_hosts.map(|t| (group_of_twice(t), of_inside(&nat, &ip4, t)));
+        [(EXTERNAL, of_outside(&nat, &ip4))].into_iter().chain(to_hosts).collect()
+    };
+    thalweg_feat_arp::answer_on(c, groups);
 }
 
 fn with_role<'a>(

@@ -1,7 +1,7 @@
 //! Roles of interfaces, and the nodes that translate their packets.
 
-use super::Nat44;
-use std::collections::BTreeMap;
+use super::{Nat44, lent};
+use crate::config::{INSIDE, OUTPUT, OUTSIDE};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
@@ -43,22 +43,49 @@ fn features(role: Role, mixed: bool) -> Vec<Place> {
     all
 }
 
-/// Returns whether an outside interface translates on input.
-fn is_mixed(roles: &BTreeMap<SwIfIndex, Role>) -> bool {
-    roles.values().any(|role| role.outside && !role.output)
+impl Role {
+    /// Place in the counts of outside interfaces.
+    fn place(self) -> Option<usize> {
+        self.outside.then_some(usize::from(self.output))
+    }
+
+    /// The bits by which workers know it.
+    fn bits(self) -> u8 {
+        let bit = |bit: u8, is: bool| if is { bit } else { 0 };
+        bit(INSIDE, self.inside) | bit(OUTSIDE, self.outside) | bit(OUTPUT, self.output)
+    }
+}
+
+/// Publishes the role of an interface.
+pub(super) fn publish_role(c: &mut Control, sw_if: SwIfIndex) {
+    {
+        let nat = c.state::<Nat44>();
+        let mut nat = nat.borrow_mut();
+        let role = nat.roles.get(&sw_if).copied().unwrap_or_default();
+        let mut config = nat.config().clone();
+        config.set_role(sw_if, role.bits());
+        config.any_output = nat.outsides[1] > 0;
+        nat.writer.publish(c.domain(), config);
+    }
+    lent::follow_roles(c);
 }
 
 pub(super) fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
     let nat = c.state::<Nat44>();
     let mut changes = Vec::new();
     {
-        let roles = &mut nat.borrow_mut().roles;
-        let (was_mixed, old) = (is_mixed(roles), roles.get(&sw_if).copied().unwrap_or_default());
+        let mut nat = nat.borrow_mut();
+        let Nat44 { roles, outsides, .. } = &mut *nat;
+        // Some outside interface translates on input.
+        let was_mixed = outsides[0] > 0;
+        let old = roles.get(&sw_if).copied().unwrap_or_default();
+        old.place().into_iter().for_each(|at| outsides[at] -= 1);
+        role.place().into_iter().for_each(|at| outsides[at] += 1);
         match role == Role::default() {
             true => drop(roles.remove(&sw_if)),
             false => drop(roles.insert(sw_if, role)),
         }
-        let mixed = is_mixed(roles);
+        let mixed = outsides[0] > 0;
         let mut change = |sw_if: SwIfIndex, old: Role, new: Role| {
             let (before, after) = (features(old, was_mixed), features(new, mixed));
             let come = after.iter().filter(|f| !before.contains(f)).map(|f| (sw_if, *f, true));

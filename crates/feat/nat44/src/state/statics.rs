@@ -1,113 +1,60 @@
 //! Static mappings, including load-balancing ones.
 
-use super::{
-    MAX_ADDRESSES, Nat44, NatError, Order, StaticMapping, check_table, ensure, order, publish,
-};
-use crate::mapping::{Backend, Hosts, Mapping, TwiceNat};
+use super::pools::borrow_for_mapping;
+use super::publish::{Change, publish_change};
+use super::{MAX_ADDRESSES, Nat44, NatError, Order, StaticMapping, check_table, ensure, order};
+use crate::config::Config;
+use crate::mapping::{Backend, TwiceNat};
 use crate::worker::Sweep;
 use std::net::Ipv4Addr;
 use thalweg_device::{SwIfIndex, interface};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::ip::protocol;
 
 /// Maximum number of static mappings.
 pub const MAX_MAPPINGS: usize = 1 << 20;
 
-impl Nat44 {
-    /// Records the hosts now assigned to workers by port; returns those that were formerly.
-    pub(super) fn note_hosts_by_port(&mut self, by_port: Hosts) -> Hosts {
-        let gone = self.by_port.difference(&by_port).copied().collect::<Vec<_>>();
-        // Each address has at most one such host, so there are few.
-        let room = MAX_ADDRESSES.saturating_sub(self.formerly_by_port.len());
-        self.formerly_by_port.extend(gone.into_iter().take(room));
-        self.by_port = by_port;
-        self.formerly_by_port.clone()
-    }
-}
-
 /// An external endpoint: the address or the interface that has it, port and protocol.
-pub(super) type External = (Option<Ipv4Addr>, Option<SwIfIndex>, u16, u8);
+type External = (Option<Ipv4Addr>, Option<SwIfIndex>, u16, u8);
 
-fn external(m: &StaticMapping) -> External {
+/// An external endpoint, with the table of an identity mapping: there may be one for each table.
+pub(super) type Claim = (External, Option<TableId>);
+
+fn claim(m: &StaticMapping) -> Claim {
     let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
-    (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
+    let external = (address, m.external_if, m.mapping.external_port, m.mapping.protocol);
+    (external, m.identity.then_some(m.mapping.table))
 }
 
 impl Nat44 {
+    /// Notes hosts that were assigned to workers by port and no longer are.
+    pub(super) fn note_hosts_by_port(&mut self, before: &[(u32, u32)]) {
+        for host in before {
+            // Each address has at most one such host, so there are few.
+            if !self.index.is_by_port(*host) && self.formerly_by_port.len() < MAX_ADDRESSES {
+                self.formerly_by_port.insert(*host);
+            }
+        }
+    }
+
     /// The number of the mapping with the external endpoint of another one. An identity mapping may
     /// exist in several tables.
     fn same_external(&self, other: &StaticMapping) -> Option<u64> {
-        let same = |number: &&u64| {
-            let one = self.mappings.get(number);
-            one.is_some_and(|m| {
-                !m.identity || !other.identity || m.mapping.table == other.mapping.table
-            })
-        };
-        self.by_external.get(&external(other))?.iter().find(same).copied()
-    }
-
-    /// Returns whether a change of a mapping concerns its own keys alone.
-    fn is_simple(&self, m: &StaticMapping) -> bool {
-        let is_pooled = self.is_pooled(&m.mapping);
-        // An address of a twice-NAT pool is answered for elsewhere so far.
-        let is_twice = self.config().twice.contains(&m.mapping.external.to_bits());
-        m.external_if.is_none()
-            && self.sessions.is_some()
-            && !is_twice
-            && !(m.mapping.is_address_only() && is_pooled)
-    }
-
-    fn is_pooled(&self, m: &Mapping) -> bool {
-        self.config().pooled.contains(&m.external.to_bits())
-    }
-}
-
-/// Publishes a mapping that was added, replaced or removed, with nothing but what it changes: that
-/// takes the same time however many there are.
-fn publish_one(c: &mut Control, number: u64, old: Option<&StaticMapping>) {
-    let nat = c.state::<Nat44>();
-    let new = nat.borrow().mappings.get(&number).cloned();
-    if ![old, new.as_ref()].into_iter().flatten().all(|m| nat.borrow().is_simple(m)) {
-        return publish(c);
-    }
-    let mut orders = Vec::new();
-    let (mut come, mut gone) = (None, None);
-    let config = {
-        let mut nat = nat.borrow_mut();
-        let mut config = nat.config().clone();
-        if let Some(StaticMapping { mapping: m, .. }) = old {
-            let is_pooled = nat.is_pooled(m);
-            let is_shared = nat.index.remove(number, m, is_pooled);
-            if let Some(key) = m.port_key().filter(|_| !is_shared) {
-                nat.reserved.remove(&key);
-                orders.push((key, false));
-            }
-            if config.addresses.unmap(m) {
-                gone = Some(m.external);
-            }
+        let (external, table) = claim(other);
+        if table.is_some() {
+            let all = [None, table].map(|table| self.by_external.get(&(external, table)));
+            return all.into_iter().flatten().copied().next();
         }
-        if let Some(StaticMapping { mapping: m, .. }) = new {
-            if let Some(key) = m.port_key()
-                && nat.reserved.insert(key)
-            {
-                orders.push((key, true));
-            }
-            if config.addresses.map(&m) {
-                come = Some(m.external);
-            }
-            let is_pooled = nat.is_pooled(&m);
-            nat.index.add(number, m, is_pooled);
-        }
-        config.mappings = nat.index.all().clone();
-        config
-    };
-    for ((address, protocol, port), keep) in orders {
-        order(c, |_| Order::Reserve { address, protocol, port, keep });
+        let all = (external, None)..=(external, Some(TableId(u32::MAX)));
+        self.by_external.range(all).map(|(_, number)| *number).min()
     }
-    nat.borrow_mut().writer.publish(c.domain(), config);
-    if gone != come {
-        gone.into_iter().for_each(|address| thalweg_feat_arp::answer_for_one(c, address, false));
-        come.into_iter().for_each(|address| thalweg_feat_arp::answer_for_one(c, address, true));
+
+    /// Removes a mapping that has this number.
+    pub(super) fn take_mapping(&mut self, number: u64) -> Option<StaticMapping> {
+        let old = self.mappings.remove(&number)?;
+        self.by_external.remove(&claim(&old));
+        Some(old)
     }
 }
 
@@ -165,6 +112,16 @@ fn check_backend(b: &Backend) -> Result<(), NatError> {
     }
 }
 
+/// Publishes a mapping that was added or removed.
+fn publish_one(c: &mut Control, external_if: Option<SwIfIndex>, number: u64, add: bool) {
+    let mut change = match external_if {
+        Some(sw_if) => borrow_for_mapping(c, sw_if, number, add),
+        None => Change::default(),
+    };
+    change.mappings.insert(number);
+    publish_change(c, &change);
+}
+
 /// Adds a static mapping.
 ///
 /// # Errors
@@ -177,6 +134,7 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
         interface::view(c, sw_if)?;
     }
     let nat = c.state::<Nat44>();
+    let external_if = new.external_if;
     let number = {
         let mut nat = nat.borrow_mut();
         if nat.same_external(&new).is_some() {
@@ -187,11 +145,11 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
             return Err(NatError::Invalid(text));
         }
         let number = nat.mappings.last_key_value().map_or(0, |(last, _)| last + 1);
-        nat.by_external.entry(external(&new)).or_default().push(number);
+        nat.by_external.insert(claim(&new), number);
         nat.mappings.insert(number, new);
         number
     };
-    publish_one(c, number, None);
+    publish_one(c, external_if, number, true);
     Ok(())
 }
 
@@ -205,17 +163,9 @@ pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError
         let mut nat = nat.borrow_mut();
         let missing = || NatError::Missing("mapping of this address and port".into());
         let number = nat.same_external(gone).ok_or_else(missing)?;
-        let old = nat.mappings.remove(&number).ok_or_else(missing)?;
-        let key = external(&old);
-        if let Some(all) = nat.by_external.get_mut(&key) {
-            all.retain(|n| *n != number);
-            if all.is_empty() {
-                nat.by_external.remove(&key);
-            }
-        }
-        (number, old)
+        (number, nat.take_mapping(number).ok_or_else(missing)?)
     };
-    publish_one(c, number, Some(&old));
+    publish_one(c, old.external_if, number, false);
     order(c, |_| Order::Sweep(Sweep::Mappings));
     Ok(())
 }
@@ -234,17 +184,17 @@ pub fn set_backend(
         check_backend(&backend)?;
     }
     let nat = c.state::<Nat44>();
-    let (number, old) = {
+    {
         let mut nat = nat.borrow_mut();
-        let numbers = nat.by_external.get(&(Some(external), None, port, protocol)).cloned();
-        let has_backends =
-            |number: &u64| nat.mappings.get(number).is_some_and(|m| !m.mapping.backends.is_empty());
-        let number = numbers.unwrap_or_default().into_iter().find(has_backends);
+        let Nat44 { by_external, mappings, index, writer, .. } = &mut *nat;
+        let number = by_external.get(&((Some(external), None, port, protocol), None)).copied();
         let missing = || NatError::Missing(format!("load-balancing mapping of {external}:{port}"));
         let number = number.ok_or_else(missing)?;
-        let mapping = nat.mappings.get_mut(&number).ok_or_else(missing)?;
-        let old = mapping.clone();
-        let all = &mut mapping.mapping.backends;
+        let mapping = &mut mappings.get_mut(&number).ok_or_else(missing)?.mapping;
+        let all = &mut mapping.backends;
+        if all.is_empty() {
+            return Err(missing());
+        }
         let key = |b: &Backend| (b.address, b.port, b.table);
         let what = || format!("back end {}:{}", backend.address, backend.port);
         match (all.iter().position(|b| key(b) == key(&backend)), add) {
@@ -259,9 +209,10 @@ pub fn set_backend(
             }
             (Some(at), false) => drop(all.remove(at)),
         }
-        (number, old)
-    };
-    publish_one(c, number, Some(&old));
+        index.set_backend(number, mapping.clone(), &backend, add);
+        let config = Config { mappings: index.all().clone(), ..writer.get().clone() };
+        writer.publish(c.domain(), config);
+    }
     if !add {
         order(c, |_| Order::Sweep(Sweep::Mappings));
     }

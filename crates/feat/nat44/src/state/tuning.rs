@@ -1,6 +1,7 @@
 //! Global settings of NAT44.
 
-use super::{MAX_LIMITS, Nat44, NatError, check_table, ensure, order, publish};
+use super::publish::{Change, publish, publish_change};
+use super::{MAX_LIMITS, Nat44, NatError, check_table, ensure, order};
 use crate::config::Timeouts;
 use crate::limits::LimitSettings;
 use crate::log::{Log, Target};
@@ -75,10 +76,11 @@ pub fn set_scheme(c: &mut Control, scheme: Scheme) -> Result<(), NatError> {
 fn redistribute(c: &mut Control) {
     let nat = c.state::<Nat44>();
     let gone = std::mem::take(&mut nat.borrow_mut().active);
-    for a in gone {
+    for a in &gone {
         order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
     }
-    nat.borrow_mut().reserved.clear();
+    let pools = gone.iter().map(|a| (a.twice, a.address)).collect();
+    publish_change(c, &Change { pools, ..Change::default() });
     publish(c);
 }
 
