@@ -444,3 +444,25 @@ fn ids_and_counters_of_nodes_return() {
     }
     lab.close();
 }
+
+/// Nodes of interfaces that stay: one more takes as long as the first.
+#[test]
+fn one_more_node_of_many_costs_what_the_first_did() {
+    let mut lab = Lab::new(1);
+    let mut shortest = |nodes: std::ops::Range<u32>| {
+        let add = |n: u32| {
+            let build = lab::runtime(&lab.c);
+            let began = std::time::Instant::now();
+            lab.c.add_node(&format!("if{n}-tx"), &lab::RUNTIME, build).unwrap();
+            let took = began.elapsed();
+            lab.c.sync();
+            took
+        };
+        nodes.map(add).min().unwrap()
+    };
+    let few = shortest(0..50);
+    shortest(50..2000);
+    let many = shortest(2000..2050);
+    assert!(many < 10 * few, "{few:?}, with many {many:?}");
+    lab.close();
+}

@@ -222,6 +222,8 @@ pub struct Control {
     domain: Arc<Domain>,
     pool: Pool,
     nodes: Vec<NodeEntry>,
+    /// Nodes in the order of dispatch.
+    order: Vec<NodeId>,
     by_name: HashMap<Arc<str>, NodeId>,
     errors: Vec<(NodeId, &'static ErrorDecl)>,
     retired: registry::Retired,
@@ -307,6 +309,7 @@ impl Control {
             domain: Domain::new(),
             pool,
             nodes: Vec::new(),
+            order: Vec::new(),
             by_name: HashMap::new(),
             errors: Vec::new(),
             retired: registry::Retired::default(),

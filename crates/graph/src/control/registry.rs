@@ -177,9 +177,19 @@ impl Control {
         }
     }
 
-    /// Returns the order of dispatch: along the graph, so that a node runs after those that feed
+    /// Place of a node's kind in the order of dispatch.
+    fn class(&self, id: NodeId) -> u8 {
+        match self.nodes[id.0 as usize].kind {
+            Kind::Input | Kind::Timer | Kind::Tap => 0,
+            Kind::Internal => 1,
+            Kind::Tx => 2,
+            Kind::Drop => 3,
+        }
+    }
+
+    /// Computes the order of dispatch: along the graph, so that a node runs after those that feed
     /// it; devices' nodes after all protocols, drops last.
-    pub(super) fn order(&self) -> Vec<NodeId> {
+    pub(super) fn order(&mut self) -> Vec<NodeId> {
         fn visit(c: &Control, id: NodeId, seen: &mut Vec<bool>, out: &mut Vec<NodeId>) {
             if std::mem::replace(&mut seen[id.0 as usize], true) {
                 return;
@@ -190,21 +200,36 @@ impl Control {
             out.push(id);
         }
         let (mut seen, mut out) = (vec![false; self.nodes.len()], Vec::new());
-        let class = |id: &NodeId| match self.nodes[id.0 as usize].kind {
-            Kind::Input | Kind::Timer | Kind::Tap => 0,
-            Kind::Internal => 1,
-            Kind::Tx => 2,
-            Kind::Drop => 3,
-        };
         let mut roots: Vec<NodeId> = (0..self.nodes.len() as u16).map(NodeId).collect();
-        roots.sort_by_key(class);
+        roots.sort_by_key(|id| self.class(*id));
         // Depth first puts a node after all that it feeds: reversed, before them.
         for id in roots.into_iter().rev() {
             visit(self, id, &mut seen, &mut out);
         }
         out.reverse();
-        out.sort_by_key(class);
+        out.sort_by_key(|id| self.class(*id));
+        self.order.clone_from(&out);
         out
+    }
+
+    /// Returns the order with a run-time node, which no other node names: behind all that may find
+    /// it at run time, and before what it feeds. The others stay where they are, so that one more
+    /// of many costs little.
+    fn order_with(&mut self, id: NodeId) -> Vec<NodeId> {
+        self.order.retain(|other| *other != id);
+        if self.order.len() + 1 != self.nodes.len() {
+            return self.order();
+        }
+        let mut is_fed = vec![false; self.nodes.len()];
+        self.successors(id).into_iter().for_each(|fed| is_fed[usize::from(fed.0)] = true);
+        let class = self.class(id);
+        let is_behind = |other: &NodeId| match self.class(*other) {
+            same if same == class => is_fed[usize::from(other.0)],
+            of_other => of_other > class,
+        };
+        let at = self.order.iter().position(is_behind).unwrap_or(self.order.len());
+        self.order.insert(at, id);
+        self.order.clone()
     }
 
     /// Returns the nodes that `id` may pass packets to, arcs included.
@@ -260,7 +285,7 @@ impl Control {
             return Err(e);
         }
         self.nodes[id.0 as usize].live = true;
-        let (info, order) = (self.info(id), self.order());
+        let (info, order) = (self.info(id), self.order_with(id));
         for w in 0..self.workers.len() {
             let m = ToWorker::Install { id, info: info.clone(), built: build(w) };
             self.send(w, m);
