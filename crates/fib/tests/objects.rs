@@ -9,12 +9,14 @@ use std::net::IpAddr;
 use thalweg_device::testing::{Lab, NO_ETHERNET, our_mac};
 use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_fib::forwarding::{DROP, LOCAL};
+use thalweg_fib::rib::Labels;
 use thalweg_fib::{
-    Combined, Counted, Counts, Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType,
-    Member, Midchain, ObjectCounters, Peer,
+    AdjacencyKey, Combined, Counted, Counts, Dpo, EntryState, FibError, Forwarding, Imposed, Kind,
+    KindDecl, LinkType, Member, Midchain, ObjectCounters, Peer,
 };
 use thalweg_graph::NodeId;
 use thalweg_wire::MacAddr;
+use thalweg_wire::mpls::Label;
 
 fn lab() -> Lab {
     Lab::of(&thalweg_fib::FEATURE).with(&NO_ETHERNET).buffers(256).start()
@@ -664,5 +666,28 @@ fn workers_keep_the_members_that_they_have_read() {
     run.unwrap_or_else(|e| panic!("{e}"));
     let lab = lab.into_inner();
     hosts.iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+/// Paths with labels to a neighbour that nobody knows yet.
+#[test]
+fn one_more_labelled_path_of_many_costs_what_the_first_did() {
+    let lab = lab();
+    let to = peer("10.0.0.2");
+    let shortest = |paths: std::ops::Range<u32>| {
+        let add = |n: u32| {
+            let labels = Labels::new(&[Label(n + 16)]).expect("a stack");
+            let imposed = Imposed { labels, bottom: true, swap: None };
+            let key = AdjacencyKey { sw_if: lab.sw_if(0), link: LinkType::Ip4, peer: to, imposed };
+            let began = std::time::Instant::now();
+            with(&lab, |f, lab| f.imposing(&lab.c, key)).expect("an adjacency");
+            began.elapsed()
+        };
+        paths.map(add).min().expect("some")
+    };
+    let few = shortest(0..50);
+    shortest(50..20_000);
+    let many = shortest(20_000..20_050);
+    assert!(many < 10 * few, "{few:?}, with many {many:?}");
     lab.close();
 }
