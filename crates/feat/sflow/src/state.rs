@@ -1,14 +1,14 @@
 //! Settings and what they are made of on the main thread, the only place that changes them.
 //!
-//! A change goes to the taps as messages and to the service as a whole new [`Setup`]: neither is
-//! stopped for it, and no sample is lost.
+//! A change goes to the taps as messages. The service gets a whole new setup if settings change,
+//! and one interface if that changes. Neither is stopped for it, and no sample is lost.
 
 use crate::exporting::{ExportSettings, MAX_COLLECTORS};
 use crate::netlink::NetlinkSettings;
 use crate::nodes::sflow::TapMessage;
-use crate::reasons::{self, Reasons};
+use crate::reasons::Reasons;
 use crate::ring::{Bell, MAX_HEADER, SampleReader};
-use crate::service::{self, PortSetup, Setup, Status};
+use crate::service::{self, Status};
 use crate::stats::{PortTotals, TapStats};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -23,6 +23,10 @@ use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow_agent::conf::LinkSpeed;
 use thalweg_sflow_agent::netlink::{Channel, Listeners, listeners};
+
+mod follow;
+pub(crate) use follow::publish;
+use follow::{follow, setup};
 
 /// Default sampling rate, for interfaces without their own.
 pub const DEFAULT_RATE: u32 = 10_000;
@@ -231,9 +235,8 @@ pub struct SFlow {
     /// Sub-interfaces whose drops are reported, and those for which that is to change.
     subs: BTreeSet<SwIfIndex>,
     changing: VecDeque<(SwIfIndex, bool)>,
-    /// The service was set up for a change of interfaces a moment ago; true if others have come
-    /// since.
-    settling: Option<bool>,
+    /// The service was given reasons a moment ago.
+    settling: bool,
 }
 
 /// An interface with sFlow, as `show sflow` lists it.
@@ -285,7 +288,7 @@ pub(crate) fn init(c: &mut Control) {
         service: Err("the sflow thread is not running yet".into()),
         subs: BTreeSet::new(),
         changing: VecDeque::new(),
-        settling: None,
+        settling: false,
     });
     c.subscribe(|c, &event: &InterfaceEvent| match event {
         InterfaceEvent::Created(sw_if) => {
@@ -294,8 +297,7 @@ pub(crate) fn init(c: &mut Control) {
             state.borrow_mut().identify(sw_if, born);
             let sampling = !state.borrow().ports.is_empty();
             if sampling {
-                // Its nodes have reasons of their own.
-                follow_interfaces(c);
+                follow(c, sw_if);
                 follow_new_sub(c, sw_if);
             }
         }
@@ -304,7 +306,7 @@ pub(crate) fn init(c: &mut Control) {
             if c.state::<SFlow>().borrow().ports.contains_key(&sw_if) {
                 note_speed(c, sw_if);
                 tell_port(c, sw_if);
-                follow_interfaces(c);
+                follow(c, sw_if);
             }
         }
         InterfaceEvent::Mtu(_) | InterfaceEvent::Tag(_) => {}
@@ -485,15 +487,22 @@ pub fn enable(c: &mut Control, sw_if: SwIfIndex, rate: Rate) -> Result<(), SFlow
         // It was there before this feature: all that was counted is its own.
         state.borrow_mut().identify(sw_if, IfTotals::default());
     }
-    {
+    let is_first = {
         let mut s = state.borrow_mut();
+        let is_first = s.ports.is_empty();
         let port = s.ports.entry(sw_if).or_default();
         (port.rate, port.link) = (own, Link::of(&view));
-    }
+        is_first
+    };
     note_speed(c, sw_if);
     tell_port(c, sw_if);
     arrange(c, sw_if)?;
-    publish(c);
+    // The service hears of new interfaces only as long as one has sFlow.
+    if is_first {
+        publish(c)
+    } else {
+        follow(c, sw_if)
+    }
     Ok(())
 }
 
@@ -511,7 +520,7 @@ pub fn disable(c: &mut Control, sw_if: SwIfIndex) -> Result<(), SFlowError> {
         follow_subs(c, sw_if, false);
     }
     tell_drops(c, sw_if, false);
-    publish(c);
+    follow(c, sw_if);
     Ok(())
 }
 
@@ -647,7 +656,7 @@ fn forget(c: &mut Control, sw_if: SwIfIndex) {
     }
     if identity.is_some() {
         send_to_taps(c, TapMessage::Forget { sw_if });
-        follow_interfaces(c);
+        follow(c, sw_if);
     }
 }
 
@@ -698,7 +707,7 @@ fn follow_subs(c: &mut Control, port: SwIfIndex, on: bool) {
     let subs: Vec<SwIfIndex> = {
         let all = c.state::<Interfaces>();
         let all = all.borrow();
-        all.iter().filter(|v| v.parent == Some(port)).map(|v| v.sw_if).collect()
+        all.subs_of(port).collect()
     };
     change_subs(c, subs.into_iter().map(|sub| (sub, on)));
 }
@@ -745,57 +754,4 @@ fn change_some_subs(c: &mut Control) {
         tell_drops(c, sub, on);
     }
     c.after(Duration::ZERO, change_some_subs);
-}
-
-/// What the service has to know, all of it.
-fn setup(c: &Control) -> Setup {
-    let state = c.state::<SFlow>();
-    if state.borrow().reasons_of != Some(c.node_changes()) {
-        let mut state = state.borrow_mut();
-        state.reasons = Arc::new(reasons::all(c));
-        state.reasons_of = Some(c.node_changes());
-    }
-    let state = state.borrow();
-    let port = |(sw_if, identity): (&SwIfIndex, &Identity)| {
-        let view = interface::view(c, *sw_if).ok()?;
-        let enabled = state.ports.contains_key(sw_if);
-        Some(PortSetup { view, enabled, generation: identity.generation, born: identity.born })
-    };
-    Setup {
-        polling_interval: state.settings.polling_interval,
-        export: state.settings.export.clone(),
-        netlink: state.settings.netlink,
-        ports: state.identities.iter().filter_map(port).collect(),
-        reasons: state.reasons.clone(),
-        drop_limit: state.settings.drop_limit,
-        sub_interfaces: state.settings.sub_interfaces,
-    }
-}
-
-/// Time in which changes of interfaces are collected.
-const SETTLE: Duration = Duration::from_millis(10);
-
-/// Sets the service up for a change of an interface: at once, and once more for all that follow
-/// shortly, as the setup lists all interfaces.
-fn follow_interfaces(c: &mut Control) {
-    let state = c.state::<SFlow>();
-    if let Some(more) = &mut state.borrow_mut().settling {
-        *more = true;
-        return;
-    }
-    state.borrow_mut().settling = Some(false);
-    publish(c);
-    c.after(SETTLE, |c| {
-        let more = c.state::<SFlow>().borrow_mut().settling.take();
-        if more == Some(true) {
-            publish(c);
-        }
-    });
-}
-
-pub(crate) fn publish(c: &Control) {
-    let setup = setup(c);
-    if let Ok(service) = &c.state::<SFlow>().borrow().service {
-        service.configure(setup);
-    }
 }

@@ -31,7 +31,7 @@ use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use thalweg_device::InterfaceView;
+use thalweg_device::{InterfaceView, SwIfIndex};
 use thalweg_graph::stats::{IfTotals, MAX_INTERFACES, WorkerStats};
 use thalweg_graph::{Control, clock};
 use thalweg_sflow::FlowRecord;
@@ -71,7 +71,7 @@ pub struct Setup {
     pub export: ExportSettings,
     /// Settings of the netlink export.
     pub netlink: NetlinkSettings,
-    /// Interfaces that exist, by index.
+    /// Interfaces that exist.
     pub ports: Vec<PortSetup>,
     /// Why packets are dropped, by number.
     pub reasons: Arc<Reasons>,
@@ -123,6 +123,9 @@ pub struct Status {
 
 enum Order {
     Setup(Box<Setup>),
+    /// One interface as it is now; `None` if it is gone.
+    Port(SwIfIndex, Option<Box<PortSetup>>),
+    Reasons(Arc<Reasons>),
     Stop,
 }
 
@@ -138,6 +141,17 @@ impl Handle {
     /// Replaces the setup.
     pub fn configure(&self, setup: Setup) {
         self.order(Order::Setup(Box::new(setup)));
+    }
+
+    /// Replaces what the service knows of one interface, with `None` once it is gone. This takes
+    /// the same time however many there are.
+    pub fn follow(&self, sw_if: SwIfIndex, port: Option<PortSetup>) {
+        self.order(Order::Port(sw_if, port.map(Box::new)));
+    }
+
+    /// Replaces why packets are dropped.
+    pub fn explain(&self, reasons: Arc<Reasons>) {
+        self.order(Order::Reasons(reasons));
     }
 
     fn order(&self, order: Order) {
@@ -231,9 +245,12 @@ struct Service {
     limiter: Limiter,
     /// Drops suppressed by workers.
     suppressed: Vec<u64>,
+    /// Without the interfaces.
     setup: Setup,
     /// By index.
     ports: Vec<Option<Port>>,
+    /// Number of those with sFlow.
+    sampled: usize,
     exporter: Exporter,
     netlink: Netlink,
     status: Status,
@@ -272,6 +289,7 @@ impl Service {
             limiter: Limiter::new(crate::state::DEFAULT_DROP_LIMIT),
             setup: Setup { polling_interval: 1, ..Setup::default() },
             ports: Vec::new(),
+            sampled: 0,
             exporter: Exporter::new(started),
             netlink: Netlink::new(),
             status: Status::default(),
@@ -320,6 +338,8 @@ impl Service {
         loop {
             match orders.try_recv() {
                 Ok(Order::Setup(setup)) => self.apply(*setup),
+                Ok(Order::Port(sw_if, port)) => self.follow(sw_if, port.map(|port| *port)),
+                Ok(Order::Reasons(reasons)) => self.setup.reasons = reasons,
                 Err(TryRecvError::Empty) => return Some(changed),
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return None,
             }
@@ -332,7 +352,8 @@ impl Service {
         let drained = self.drain();
         let now = clock::now();
         self.poll_counters(now);
-        self.exporter.tick(now, || counters::adapters(self.setup.ports.iter()));
+        self.exporter
+            .tick(now, || counters::adapters(self.ports.iter().flatten().map(|port| &port.setup)));
         if self.netlink.tick(now) {
             self.poll_all();
         }
@@ -357,49 +378,75 @@ impl Service {
     }
 
     /// Takes a new setup. What concerns the same interface and the same collector goes on.
-    fn apply(&mut self, setup: Setup) {
-        let now = clock::now();
-        let mut old: Vec<Option<Port>> = std::mem::take(&mut self.ports);
-        let top = setup.ports.iter().map(|p| p.view.sw_if.index() + 1).max().unwrap_or(0);
-        self.ports.resize_with(top.min(MAX_INTERFACES), || None);
-        self.status.sent_by_port.resize(self.ports.len(), 0);
-        for port in &setup.ports {
-            let at = port.view.sw_if.index();
-            let Some(slot) = self.ports.get_mut(at) else { continue };
-            let before = old.get_mut(at).and_then(Option::take);
-            *slot = match before.filter(|b| b.setup.generation == port.generation) {
-                Some(same) => {
-                    let polled = same.polled && same.setup.enabled;
-                    Some(Port { setup: port.clone(), polled, ..same })
-                }
-                None => {
-                    self.exporter.forget(port.view.sw_if);
-                    self.status.sent_by_port[at] = 0;
-                    let (pools, lost) = (vec![0; self.rings.len()], vec![0; self.rings.len()]);
-                    Some(Port { setup: port.clone(), pools, polled: false, lost })
-                }
-            };
+    fn apply(&mut self, mut setup: Setup) {
+        let ports = std::mem::take(&mut setup.ports);
+        let mut stays = vec![false; self.ports.len()];
+        for port in &ports {
+            stays.get_mut(port.view.sw_if.index()).into_iter().for_each(|stays| *stays = true);
         }
-        for gone in old.iter().flatten() {
-            self.exporter.forget(gone.setup.view.sw_if);
+        for at in (0..stays.len()).filter(|at| !stays[*at]) {
+            self.set_port(SwIfIndex(at as u32), None);
         }
-        let enabled = setup.ports.iter().any(|p| p.enabled);
-        if self.enabled && !enabled {
-            self.linger_until = Some(now + LINGER);
-        }
-        self.enabled = enabled;
-        self.exporter.configure(&setup.export, enabled);
-        let busy = enabled || self.linger_until.is_some_and(|at| now < at);
-        let wanted = busy && setup.netlink.wanted(!setup.export.collectors.is_empty());
-        self.netlink.set_ports(self.ports.len());
-        self.status.netlink_wanted = wanted;
-        if self.netlink.configure(setup.netlink, wanted, now) {
-            self.poll_all();
-        }
+        ports.into_iter().for_each(|port| self.set_port(port.view.sw_if, Some(port)));
         if setup.drop_limit != self.setup.drop_limit {
             self.limiter.set(setup.drop_limit);
         }
         self.setup = setup;
+        self.settle();
+    }
+
+    /// Takes a change of one interface.
+    fn follow(&mut self, sw_if: SwIfIndex, port: Option<PortSetup>) {
+        self.set_port(sw_if, port);
+        if self.enabled != (self.sampled > 0) {
+            self.settle();
+        }
+    }
+
+    /// Sets what is known of an interface; `None` if it is gone.
+    fn set_port(&mut self, sw_if: SwIfIndex, new: Option<PortSetup>) {
+        let at = sw_if.index();
+        if new.is_some() && at >= self.ports.len() && at < MAX_INTERFACES {
+            self.ports.resize_with(at + 1, || None);
+            self.status.sent_by_port.resize(self.ports.len(), 0);
+            self.netlink.set_ports(self.ports.len());
+        }
+        let Some(slot) = self.ports.get_mut(at) else { return };
+        let before = slot.take();
+        self.sampled -= usize::from(before.as_ref().is_some_and(|b| b.setup.enabled));
+        self.sampled += usize::from(new.as_ref().is_some_and(|port| port.enabled));
+        let generation = new.as_ref().map(|port| port.generation);
+        let is_same = before.as_ref().map(|b| b.setup.generation) == generation;
+        if !is_same {
+            self.exporter.forget(sw_if);
+            self.status.sent_by_port[at] = 0;
+        }
+        *slot = new.map(|setup| match before.filter(|_| is_same) {
+            Some(same) => {
+                let polled = same.polled && same.setup.enabled;
+                Port { setup, polled, ..same }
+            }
+            None => {
+                let (pools, lost) = (vec![0; self.rings.len()], vec![0; self.rings.len()]);
+                Port { setup, pools, polled: false, lost }
+            }
+        });
+    }
+
+    /// Brings into force whether an interface has sFlow, and the settings.
+    fn settle(&mut self) {
+        let (now, enabled) = (clock::now(), self.sampled > 0);
+        if self.enabled && !enabled {
+            self.linger_until = Some(now + LINGER);
+        }
+        self.enabled = enabled;
+        self.exporter.configure(&self.setup.export, enabled);
+        let busy = enabled || self.linger_until.is_some_and(|at| now < at);
+        let wanted = busy && self.setup.netlink.wanted(!self.setup.export.collectors.is_empty());
+        self.status.netlink_wanted = wanted;
+        if self.netlink.configure(self.setup.netlink, wanted, now) {
+            self.poll_all();
+        }
     }
 
     /// Takes samples from all rings, if anybody wants them.

@@ -142,6 +142,35 @@ mod tests {
         PortSetup { view, enabled: true, generation: 1, born: IfTotals::default() }
     }
 
+    /// One interface changes at a time, and the others stay as they are.
+    #[test]
+    fn interfaces_come_and_go_one_by_one() {
+        let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
+        let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
+        let guide = Guide::new(&c);
+        let mut service =
+            Service::new(Vec::new(), Vec::new(), Vec::new(), guide, None, Arc::default());
+        let ports: Vec<_> = (1..=3).map(SwIfIndex).map(port).collect();
+        service.apply(Setup { polling_interval: 60, ports, ..Setup::default() });
+        service.status.sent_by_port = vec![0, 7, 8, 9];
+        let there = |service: &Service| {
+            let all = service.ports.iter().flatten();
+            all.map(|port| port.setup.view.sw_if.get()).collect::<Vec<_>>()
+        };
+        service.follow(SwIfIndex(2), None);
+        service.follow(SwIfIndex(9), None);
+        service.follow(SwIfIndex(5), Some(port(SwIfIndex(5))));
+        assert_eq!((there(&service), service.enabled), (vec![1, 3, 5], true));
+        // The next one of an index begins at zero, and a change of the same one does not.
+        service.follow(SwIfIndex(1), Some(PortSetup { generation: 2, ..port(SwIfIndex(1)) }));
+        service.follow(SwIfIndex(3), Some(PortSetup { enabled: false, ..port(SwIfIndex(3)) }));
+        assert_eq!(service.status.sent_by_port, [0, 0, 0, 9, 0, 0]);
+        assert_eq!(service.sampled, 2);
+        [1, 5].into_iter().for_each(|i| service.follow(SwIfIndex(i), None));
+        assert_eq!((there(&service), service.enabled), (vec![3], false));
+        assert!(service.linger_until.is_some());
+    }
+
     /// Three workers that sample 3 to 9 to 4, the first of them on two interfaces, three times as
     /// fast as samples are taken, beginning with none taken: each worker and each interface loses
     /// the same share, and each loss is reported.
