@@ -1,5 +1,5 @@
-//! The time of one more setting, with few of its kind and with many: a list that is gone through,
-//! or a table that is compiled again, shows.
+//! The time of one more setting, and of one less, with few of its kind and with many: a list that
+//! is gone through, or a table that is compiled again, shows.
 
 use std::time::Instant;
 
@@ -20,8 +20,12 @@ const GUIDE: f64 = 3.0;
 struct Kind {
     name: &'static str,
     before: &'static str,
+    /// How many are many.
+    many: usize,
     /// The command that adds one, by number.
     add: fn(usize) -> String,
+    /// The command that deletes it.
+    delete: fn(usize) -> String,
 }
 
 /// An address within a network of 24 bits.
@@ -45,44 +49,151 @@ fn interface(n: usize) -> String {
     }
 }
 
-const ALL: [Kind; 5] = [
+/// Command that deletes the nth of these interfaces.
+fn no_interface(n: usize) -> String {
+    let of = n / 4;
+    match n % 4 {
+        0 => format!("delete loopback interface intfc loop{of}"),
+        1 => format!("bvi delete bvi{of}"),
+        2 => format!("mpls tunnel del mpls-tunnel{of}"),
+        _ => format!("delete sub-interface pg0.{}", of + 1),
+    }
+}
+
+const NAT: &str = "nat44 plugin enable\nset interface nat44 in pg0 out pg1";
+
+fn mapping(n: usize) -> String {
+    let (local, external) = (address(10, n), address(48, n));
+    format!("nat44 add static mapping tcp local {local} 80 external {external} 80")
+}
+
+/// A mapping of the address of an interface, by port.
+fn interface_mapping(n: usize) -> String {
+    format!("nat44 add static mapping tcp local {} 80 external pg1 {}", address(10, n), n + 1)
+}
+
+/// A mapping of a whole address, which is one of the pool.
+fn whole_mapping(n: usize) -> String {
+    format!("nat44 add static mapping local {} external {}", address(10, n), address(49, n))
+}
+
+fn pool_address(n: usize) -> String {
+    format!("nat44 add address {}", address(50, n))
+}
+
+fn back_end(n: usize) -> String {
+    let local = address(10, n);
+    format!(
+        "nat44 add load-balancing back-end protocol tcp external 192.0.2.9:80 local {local}:80 \
+         probability 1"
+    )
+}
+
+fn rule(table: u32, n: usize) -> String {
+    let (source, priority) = (address(10, n), n % 1000 + 1);
+    format!("flow add {table} 'priority={priority},ip,nw_src={source},actions=normal'")
+}
+
+fn no_rule(table: u32, n: usize) -> String {
+    let (source, priority) = (address(10, n), n % 1000 + 1);
+    format!("flow del {table} strict 'priority={priority},ip,nw_src={source}'")
+}
+
+fn deleted(add: fn(usize) -> String, n: usize) -> String {
+    add(n) + " del"
+}
+
+const ALL: [Kind; 11] = [
     Kind {
         name: "static mapping of NAT44",
-        before: "nat44 plugin enable\nset interface nat44 in pg0 out pg1",
-        add: |n| {
-            let (local, external) = (address(10, n), address(48, n));
-            format!("nat44 add static mapping tcp local {local} 80 external {external} 80")
-        },
+        before: NAT,
+        many: MANY,
+        add: mapping,
+        delete: |n| deleted(mapping, n),
+    },
+    Kind {
+        name: "static mapping of an interface's address",
+        before: NAT,
+        many: MANY,
+        add: interface_mapping,
+        delete: |n| deleted(interface_mapping, n),
+    },
+    Kind {
+        name: "static mapping of a whole pool address",
+        before: "nat44 plugin enable\nset interface nat44 in pg0 out pg1\n\
+                 nat44 add address 49.0.0.0 - 49.0.15.255",
+        many: 4000,
+        add: whole_mapping,
+        delete: |n| deleted(whole_mapping, n),
+    },
+    Kind {
+        name: "pool address of NAT44",
+        before: NAT,
+        many: 4000,
+        add: pool_address,
+        delete: |n| deleted(pool_address, n),
+    },
+    Kind {
+        name: "back end of one mapping",
+        before: "nat44 plugin enable\nset interface nat44 in pg0 out pg1\n\
+                 nat44 add load-balancing static mapping protocol tcp external 192.0.2.9:80 \
+                 local 10.255.0.1:80 probability 1 local 10.255.0.2:80 probability 1",
+        many: 1000,
+        add: back_end,
+        delete: |n| deleted(back_end, n),
     },
     Kind {
         name: "flow rule, in use",
         before: "flow add 7 'actions=normal'\nset interface flow pg0 7",
-        add: |n| {
-            let (source, priority) = (address(10, n), n % 1000 + 1);
-            format!("flow add 7 'priority={priority},ip,nw_src={source},actions=normal'")
-        },
+        many: MANY,
+        add: |n| rule(7, n),
+        delete: |n| no_rule(7, n),
     },
     Kind {
         name: "flow rule, not in use",
         before: "",
-        add: |n| {
-            let (source, priority) = (address(10, n), n % 1000 + 1);
-            format!("flow add 8 'priority={priority},ip,nw_src={source},actions=normal'")
-        },
+        many: MANY,
+        add: |n| rule(8, n),
+        delete: |n| no_rule(8, n),
     },
     Kind {
         name: "route",
         before: "",
+        many: MANY,
         add: |n| format!("ip route add {}/32 via 10.1.0.1 pg1", address(48, n)),
+        delete: |n| format!("ip route del {}/32", address(48, n)),
     },
-    Kind { name: "interface without a device", before: "", add: interface },
+    Kind {
+        name: "labelled route to an unresolved neighbour",
+        before: "",
+        many: MANY,
+        add: |n| {
+            let (to, label) = (address(48, n), n + 16);
+            format!("ip route add {to}/32 via 10.1.0.77 pg1 out-labels {label}")
+        },
+        delete: |n| format!("ip route del {}/32", address(48, n)),
+    },
+    Kind {
+        name: "interface without a device",
+        before: "",
+        many: MANY,
+        add: interface,
+        delete: no_interface,
+    },
+    Kind {
+        name: "interface of the packet generator",
+        before: "",
+        many: 1500,
+        add: |n| format!("create packet-generator interface pg{}", n + 10),
+        delete: |n| format!("delete packet-generator interface pg{}", n + 10),
+    },
 ];
 
-/// Adds settings one by one; gives the median time in microseconds.
-fn one_more(r: &mut Router, kind: &Kind, from: usize) -> f64 {
-    let mut times: Vec<f64> = (from..from + MEASURED)
+/// Runs commands one by one; gives the median time in microseconds.
+fn each(r: &mut Router, numbers: std::ops::Range<usize>, line: fn(usize) -> String) -> f64 {
+    let mut times: Vec<f64> = numbers
         .map(|n| {
-            let line = (kind.add)(n);
+            let line = line(n);
             let begin = Instant::now();
             r.command(&line);
             begin.elapsed().as_secs_f64() * 1e6
@@ -92,19 +203,28 @@ fn one_more(r: &mut Router, kind: &Kind, from: usize) -> f64 {
     times[times.len() / 2]
 }
 
-fn round(kind: &Kind, of: &mut [Series; 2]) {
+/// Adds some to as many as there are, and deletes them.
+fn more_and_less(r: &mut Router, kind: &Kind, from: usize) -> [f64; 2] {
+    let some = from..from + MEASURED;
+    [each(r, some.clone(), kind.add), each(r, some, kind.delete)]
+}
+
+fn round(kind: &Kind, of: &mut [[Series; 2]; 2]) {
     let mut r = Router::start(&[Some(cores() - 1)]);
     r.cli(PORTS);
     paths::address(&mut r);
     r.cli(kind.before);
-    for n in 0..FEW {
-        r.command(&(kind.add)(n));
+    let mut there = 0;
+    for (at, number) in [FEW, kind.many].into_iter().enumerate() {
+        for n in there..number {
+            r.command(&(kind.add)(n));
+        }
+        there = number;
+        let times = more_and_less(&mut r, kind, number);
+        for (series, time) in of.iter_mut().zip(times) {
+            series[at].push(time);
+        }
     }
-    of[0].push(one_more(&mut r, kind, FEW));
-    for n in FEW + MEASURED..MANY {
-        r.command(&(kind.add)(n));
-    }
-    of[1].push(one_more(&mut r, kind, MANY));
     r.stop();
 }
 
@@ -113,22 +233,26 @@ fn main() -> Result<()> {
     let mut report = Report::start("growth", "One more of many settings");
     report.about("One worker on a core of its own; the main thread has the other one.");
     let columns = vec![
-        Column::text("one more"),
+        Column::text("one more or less"),
+        Column::text("many"),
         Column::values("with 60", "µs"),
-        Column::values("with 60,000", "µs"),
+        Column::values("with many", "µs"),
         Column::text("guide"),
     ];
     let mut table = Table::new("One more setting, with few and with many of its kind", columns);
     for kind in ALL.iter().filter(|kind| args.wants(kind.name)) {
-        let mut times = [Series::default(), Series::default()];
+        let mut times: [[Series; 2]; 2] = Default::default();
         for n in 0..ROUNDS {
             eprintln!("{}: round {} of {ROUNDS}", kind.name, n + 1);
             round(kind, &mut times);
         }
-        let [few, many] = times.each_ref().map(|series| series.spread().median);
-        let guide = Cell::Guide(format!("≤ {GUIDE} ×"), many <= GUIDE * few);
-        let [few, many] = times.each_ref().map(|series| Cell::series(series, 1));
-        table.row(vec![kind.name.into(), few, many, guide]);
+        for (what, times) in ["", ", deleted"].into_iter().zip(&times) {
+            let [few, many] = times.each_ref().map(|series| series.spread().median);
+            let guide = Cell::Guide(format!("≤ {GUIDE} ×"), many <= GUIDE * few);
+            let [few, many] = times.each_ref().map(|series| Cell::series(series, 1));
+            let name = format!("{}{what}", kind.name);
+            table.row(vec![name.into(), kind.many.to_string().into(), few, many, guide]);
+        }
     }
     table.note(format!("Medians of {MEASURED} commands. Each is in force when it returns."));
     report.table(table);
