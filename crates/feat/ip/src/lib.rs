@@ -10,6 +10,7 @@
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
 //! * [`link`]: link headers of packets.
+//! * [`icmp_errors`]: rate limit and way out of ICMP errors.
 //! * [`local`]: who takes packets to the router itself.
 //! * [`path_mtu`]: the longest packet that reaches an address.
 //! * [`redirect`]: where punted packets go.
@@ -25,6 +26,7 @@ mod cli_args;
 pub mod enabled;
 pub mod family;
 mod fib_text;
+pub mod icmp_errors;
 pub mod link;
 pub mod local;
 pub mod path_mtu;

@@ -1,8 +1,8 @@
-//! ICMP errors: requests by nodes, and their rate limit (RFC 792, RFC 1812 section 4.3).
+//! ICMP errors: requests by nodes (RFC 792, RFC 1812 section 4.3).
 
 use thalweg_buffer::PktMut;
-use thalweg_graph::{ErrorCode, NodeCx, Verdict};
-use thalweg_tables::limit::RateLimit;
+use thalweg_feat_ip::icmp_errors::WayOut;
+use thalweg_graph::{BuildCx, ErrorCode, NodeCx, Verdict};
 use thalweg_wire::icmpv4::IcmpRepr;
 
 pub use thalweg_buffer::IcmpCause as Cause;
@@ -21,36 +21,17 @@ pub fn request_error(
     to
 }
 
+/// The way out of errors whose calling node looks their destination up by its next node `lookup`.
+#[must_use]
+pub fn way_out(cx: &BuildCx<'_>, lookup: Verdict) -> WayOut {
+    WayOut::new(cx, "ip4-icmp-error-reply", lookup)
+}
+
 /// The message for a cause.
 pub(crate) fn repr(cause: Cause) -> IcmpRepr {
     match (cause.kind, cause.code) {
         (3, 4) => IcmpRepr::fragmentation_needed(cause.mtu),
         (3, code) => IcmpRepr::unreachable(code),
         _ => IcmpRepr::ttl_exceeded(),
-    }
-}
-
-/// Errors per second and worker, and burst size.
-const RATE: u32 = 1000;
-const BURST: u32 = 100;
-
-/// The limit of a worker's ICMP errors.
-pub(crate) fn limit() -> RateLimit {
-    RateLimit::steady(RATE, BURST, thalweg_graph::clock::hz() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limit_holds_and_recovers() {
-        thalweg_graph::clock::init();
-        let mut l = limit();
-        let second = thalweg_graph::clock::hz() as u64;
-        let granted = (0..1000).filter(|_| l.allow(second)).count();
-        assert_eq!(granted, 100);
-        let granted = (0..1000).filter(|_| l.allow(2 * second)).count();
-        assert_eq!(granted, 100);
     }
 }

@@ -1,13 +1,13 @@
-//! ICMPv6 errors: requests by nodes, and their rate limit (RFC 4443 section 2.4).
+//! ICMPv6 errors: requests by nodes, and what may be answered (RFC 4443 section 2.4).
 
 use crate::tables::Tables;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use thalweg_buffer::{IcmpCause, PktMut};
 use thalweg_device::SwIfIndex;
+use thalweg_feat_ip::icmp_errors::WayOut;
 use thalweg_feat_nd::IfAddrs;
 use thalweg_graph::{BuildCx, ErrorCode, NodeCx, Verdict};
-use thalweg_tables::limit::RateLimit;
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv6::{Icmp6Repr, kind};
@@ -115,13 +115,10 @@ fn is_error(packet: &Ipv6View<'_>) -> bool {
         && (later || transport.payload.first().is_none_or(|first| of(*first)))
 }
 
-/// Errors per second and worker, and burst size.
-const RATE: u32 = 1000;
-const BURST: u32 = 100;
-
-/// The limit of a worker's ICMPv6 errors.
-pub(crate) fn limit() -> RateLimit {
-    RateLimit::steady(RATE, BURST, thalweg_graph::clock::hz() as u64)
+/// The way out of errors whose calling node looks their destination up by its next node `lookup`.
+#[must_use]
+pub fn way_out(cx: &BuildCx<'_>, lookup: Verdict) -> WayOut {
+    WayOut::new(cx, "ip6-icmp-error-reply", lookup)
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! `ip4-icmp-error`: answers a packet with an ICMP error, then passes the packet on to be dropped.
 //!
-//! Reads: rx interface (its address becomes the source), the cause in the meta. Keeps: aux (the
-//! drop reason of the requesting node). Next: the `ip4-icmp-error-reply` arc or `ip4-lookup` for
-//! the message, `ip4-drop` for the packet.
+//! Reads: rx interface (its address becomes the source), tx interface (if the packet would have
+//! left by one), the cause in the meta. Keeps: aux (the drop reason of the requesting node). Next:
+//! the `ip4-icmp-error-reply` arc or `ip4-lookup` for the message, `ip4-drop` for the packet.
 
 use crate::icmp;
 use crate::tables::Tables;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
+use thalweg_feat_ip::icmp_errors::{ErrorLimit, WayOut};
 use thalweg_fib::DpoTable;
-use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::limit::RateLimit;
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv4::{emit_error, may_answer_with_error};
 use thalweg_wire::ipv4::Ipv4View;
@@ -35,9 +35,9 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let arc = cx.arc("ip4-icmp-error-reply");
         let (tables, dpos) = (cx.shared(), cx.shared());
-        Built::node(Ip4IcmpError { tables, dpos, limiter: icmp::limit(), arc })
+        let (limit, way_out) = (ErrorLimit::default(), icmp::way_out(cx, LOOKUP));
+        Built::node(Ip4IcmpError { tables, dpos, limit, way_out })
     },
     ..NodeDecl::DEFAULT
 };
@@ -45,8 +45,8 @@ pub static NODE: NodeDecl = NodeDecl {
 struct Ip4IcmpError {
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
-    limiter: RateLimit,
-    arc: ArcId,
+    limit: ErrorLimit,
+    way_out: WayOut,
 }
 
 impl Node for Ip4IcmpError {
@@ -70,7 +70,7 @@ impl Node for Ip4IcmpError {
             cx.count(NO_ADDRESS, 1);
             return DROP;
         };
-        if !self.limiter.allow(cx.now()) {
+        if !self.limit.allow(rx_if, cx.now()) {
             cx.count(LIMITED, 1);
             return DROP;
         }
@@ -85,10 +85,8 @@ impl Node for Ip4IcmpError {
         };
         // A message fits into one buffer unless buffers are configured tiny; then it is truncated.
         if answer.fill(&message[..n], cx.cache()) {
-            answer.set_rx_if(p.rx_if());
             cx.count(SENT, 1);
-            let to = cx.arcs().first(self.arc, p.rx_if()).map_or(LOOKUP, Verdict::node);
-            cx.send(answer, to);
+            self.way_out.send(cx, answer, &p);
         } else {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);

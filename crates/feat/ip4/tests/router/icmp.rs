@@ -275,6 +275,20 @@ fn errors_have_a_limit() {
     lab.close();
 }
 
+/// Hosts at other interfaces get their answers during a flood.
+#[test]
+fn a_flood_at_one_interface_leaves_errors_for_others() {
+    let mut lab = router();
+    let expired = |n: u8| framed(n, 2, &udp(ip(n, 2), ip(1 - n, 2), 8).ttl(1).build());
+    let frames = (0..256).map(|i| if i < 240 { 0 } else { 1 }).map(|n| (n, expired(n))).collect();
+    lab.deliver_mixed(0, frames);
+    lab.settle();
+    let (sent, other) = (lab.sent(), lab.sw_if(1));
+    assert_eq!(sent.iter().filter(|(sw_if, _)| *sw_if == other).count(), 16);
+    assert!(sent.len() < 256);
+    lab.close();
+}
+
 #[test]
 fn icmp_to_the_router_is_checked() {
     let mut lab = router();

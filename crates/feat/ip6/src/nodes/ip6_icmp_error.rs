@@ -1,13 +1,14 @@
 //! `ip6-icmp-error`: answers a packet with an ICMPv6 error, and drops the packet.
 //!
-//! Reads: aux (the drop reason), rx interface, `icmp` of the metadata. Next: the
-//! `ip6-icmp-error-reply` arc or `ip6-lookup` for the message, `ip6-drop` for the packet.
+//! Reads: aux (the drop reason), rx interface, tx interface (if the packet would have left by one),
+//! `icmp` of the metadata. Next: the `ip6-icmp-error-reply` arc or `ip6-lookup` for the message,
+//! `ip6-drop` for the packet.
 
 use crate::icmp::{self, Sources};
 use std::fmt::Write;
 use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
-use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::limit::RateLimit;
+use thalweg_feat_ip::icmp_errors::{ErrorLimit, WayOut};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::icmpv6::{MAX_ERROR_LEN, emit_error};
 use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
 
@@ -27,16 +28,16 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     build: |cx| {
-        let arc = cx.arc("ip6-icmp-error-reply");
-        Built::node(Ip6IcmpError { sources: Sources::new(cx), limiter: icmp::limit(), arc })
+        let (limit, way_out) = (ErrorLimit::default(), icmp::way_out(cx, LOOKUP));
+        Built::node(Ip6IcmpError { sources: Sources::new(cx), limit, way_out })
     },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip6IcmpError {
     sources: Sources,
-    limiter: RateLimit,
-    arc: ArcId,
+    limit: ErrorLimit,
+    way_out: WayOut,
 }
 
 impl Node for Ip6IcmpError {
@@ -52,7 +53,7 @@ impl Node for Ip6IcmpError {
             cx.count(NO_ADDRESS, 1);
             return DROP;
         };
-        if !self.limiter.allow(cx.now()) {
+        if !self.limit.allow(p.rx_if(), cx.now()) {
             cx.count(LIMITED, 1);
             return DROP;
         }
@@ -70,10 +71,8 @@ impl Node for Ip6IcmpError {
         };
         // A message fits into one buffer unless buffers are configured tiny; then it is truncated.
         if answer.fill(&message[..n], cx.cache()) {
-            answer.set_rx_if(p.rx_if());
             cx.count(SENT, 1);
-            let to = cx.arcs().first(self.arc, p.rx_if()).map_or(LOOKUP, Verdict::node);
-            cx.send(answer, to);
+            self.way_out.send(cx, answer, &p);
         } else {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);

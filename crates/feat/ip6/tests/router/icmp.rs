@@ -156,6 +156,22 @@ fn errors_are_limited_and_never_answer_errors() {
     lab.close();
 }
 
+/// Hosts at other interfaces get their answers during a flood.
+#[test]
+fn a_flood_at_one_interface_leaves_errors_for_others() {
+    let mut lab = router();
+    let expired = |n: u8| framed(n, 2, &udp(ip(n, 2), ip(1 - n, 2), 9).ttl(1).build());
+    lab.neighbor(1, ip(1, 2), host_mac(1, 2));
+    lab.sent();
+    let frames = (0..256).map(|i| if i < 240 { 0 } else { 1 }).map(|n| (n, expired(n))).collect();
+    lab.deliver_mixed(0, frames);
+    lab.settle();
+    let (sent, other) = (lab.sent(), lab.sw_if(1));
+    assert_eq!(sent.iter().filter(|(sw_if, _)| *sw_if == other).count(), 16);
+    assert!(sent.len() < 256);
+    lab.close();
+}
+
 #[test]
 fn datagrams_to_us_need_a_checksum() {
     let mut lab = router();

@@ -1,9 +1,11 @@
 //! `mpls-icmp-error`: answers a labelled IP packet with an ICMP error that quotes its stack (RFC
 //! 4950), then has the packet dropped.
 //!
-//! Reads: rx interface (its address becomes the source), the cause in the meta. Keeps: aux (the
-//! drop reason of the requesting node). Next: `ip4-lookup` or `ip6-lookup` for the message about a
-//! packet that came with one label or none, where a route leads back to the sender; else
+//! Reads: rx interface (its address becomes the source), tx interface (if the packet would have
+//! left by one), the cause in the meta. Keeps: aux (the drop reason of the requesting node). Next,
+//! for the message about a packet that came with one label or none, where a route leads back to
+//! the sender: the way of all errors, by the arcs `ip4-icmp-error-reply` and
+//! `ip6-icmp-error-reply`, so that what translated the packet restores the quote. Else
 //! `mpls-lookup` or `mpls-output`, as the message goes on along the path of the packet, whose end
 //! knows the sender (RFC 3032 section 2.3.2). Behind several labels is a customer's packet: routes
 //! of the core say nothing of its sender, even if one matches.
@@ -12,21 +14,19 @@ use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6}
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, IcmpCause, LabelsChanged, PktMut};
+use thalweg_feat_ip::icmp_errors::{ErrorLimit, WayOut};
+use thalweg_feat_ip4::icmp as icmp4;
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_feat_ip6::icmp::{Sources, may_answer};
+use thalweg_feat_ip6::icmp::{self as icmp6, Sources, may_answer};
 use thalweg_feat_ip6::tables::Tables as Tables6;
 use thalweg_fib::{Dpo, DpoTable, Kind};
 use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv4::may_answer_with_error;
 use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::mpls::{ENTRY_LEN, Entry, Stack};
 
-/// Errors per second and worker, and burst size.
-const RATE: u32 = 1000;
-const BURST: u32 = 100;
 /// TTL of the labels of a message that goes on along the path.
 const TTL: u8 = 255;
 
@@ -53,10 +53,15 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "error-drop",
     build: |cx| {
-        let limiter = RateLimit::steady(RATE, BURST, thalweg_graph::clock::hz() as u64);
-        let (tables, tables6, dpos) = (cx.shared(), cx.shared(), cx.shared());
-        let sources6 = Sources::new(cx);
-        Built::node(MplsIcmpError { tables, tables6, sources6, dpos, limiter })
+        Built::node(MplsIcmpError {
+            tables: cx.shared(),
+            tables6: cx.shared(),
+            sources6: Sources::new(cx),
+            dpos: cx.shared(),
+            limit: ErrorLimit::default(),
+            way_out: icmp4::way_out(cx, LOOKUP),
+            way_out6: icmp6::way_out(cx, LOOKUP6),
+        })
     },
     ..NodeDecl::DEFAULT
 };
@@ -66,7 +71,9 @@ struct MplsIcmpError {
     tables6: Arc<Snapshot<Tables6>>,
     sources6: Sources,
     dpos: Arc<DpoTable>,
-    limiter: RateLimit,
+    limit: ErrorLimit,
+    way_out: WayOut,
+    way_out6: WayOut,
 }
 
 /// What a packet is answered with.
@@ -75,7 +82,7 @@ struct Answer {
     len: usize,
     /// A route leads back to the sender.
     back: bool,
-    lookup: Verdict,
+    way_out: WayOut,
 }
 
 impl MplsIcmpError {
@@ -100,14 +107,14 @@ impl MplsIcmpError {
         let tables = self.tables.load(cx.guard());
         let from = tables.address(p.rx_if()).ok_or(NO_ADDRESS)?;
         let back = self.leads_on(tables.leaf(p.rx_if(), original.src().to_bits()));
-        if !self.limiter.allow(cx.now()) {
+        if !self.limit.allow(p.rx_if(), cx.now()) {
             return Err(LIMITED);
         }
         let mut buf = [0; MAX_MESSAGE];
         let built = message(p.meta().icmp, from, &original, labels, &mut buf).ok_or(FORBIDDEN)?;
         let (mut message, len) = ([0; MAX_MESSAGE6], built.len());
         message[..len].copy_from_slice(built);
-        Ok(Answer { message, len, back, lookup: LOOKUP })
+        Ok(Answer { message, len, back, way_out: self.way_out })
     }
 
     /// The same for an IPv6 packet.
@@ -126,13 +133,13 @@ impl MplsIcmpError {
         let from = self.sources6.nearest(cx.guard(), p.rx_if(), asker).ok_or(NO_ADDRESS)?;
         let tables = self.tables6.load(cx.guard());
         let back = self.leads_on(tables.leaf(p.rx_if(), asker.to_bits()));
-        if !self.limiter.allow(cx.now()) {
+        if !self.limit.allow(p.rx_if(), cx.now()) {
             return Err(LIMITED);
         }
         let mut message = [0; MAX_MESSAGE6];
         let built = message6(cause, from, packet, labels, &mut message);
         let len = built.ok_or(FORBIDDEN)?.len();
-        Ok(Answer { message, len, back, lookup: LOOKUP6 })
+        Ok(Answer { message, len, back, way_out: self.way_out6 })
     }
 }
 
@@ -148,7 +155,7 @@ impl Node for MplsIcmpError {
             Some(6) => self.ip6(cx, &p, labels, packet),
             _ => Err(FORBIDDEN),
         };
-        let Answer { message, len, back, lookup } = match built {
+        let Answer { message, len, back, way_out } = match built {
             Ok(answer) => answer,
             Err(why) => {
                 cx.count(why, 1);
@@ -172,23 +179,26 @@ impl Node for MplsIcmpError {
                 filled &= answer.append(&word.to_be_bytes(), cx.cache());
             }
         }
-        if filled && answer.append(&message[..len], cx.cache()) {
-            answer.set_rx_if(p.rx_if());
-            cx.count(if along { SENT_ALONG } else { SENT }, 1);
-            let to = match p.meta().path {
-                _ if !along => lookup,
-                0 => ALONG,
-                // Its labels are those of the way out already.
-                path => {
-                    answer.set_aux(path);
-                    OUTPUT
-                }
-            };
-            cx.send(answer, to);
-        } else {
+        if !filled || !answer.append(&message[..len], cx.cache()) {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);
+            return DROP;
         }
+        cx.count(if along { SENT_ALONG } else { SENT }, 1);
+        if !along {
+            way_out.send(cx, answer, &p);
+            return DROP;
+        }
+        answer.set_rx_if(p.rx_if());
+        let to = match p.meta().path {
+            0 => ALONG,
+            // Its labels are those of the way out already.
+            path => {
+                answer.set_aux(path);
+                OUTPUT
+            }
+        };
+        cx.send(answer, to);
         DROP
     }
 

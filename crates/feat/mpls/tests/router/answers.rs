@@ -1,7 +1,7 @@
 //! ICMP errors about labelled packets: along the path where customers' packets are in several
 //! labels, whatever routes of the core say of their senders (RFC 3032 section 2.3.2).
 
-use crate::lab::{FAR, Left, Mpls, left, router_with_ip6};
+use crate::lab::{FAR, Left, Mpls, framed, left, router_with_ip6};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_device::testing::ip4::ip;
 use thalweg_device::testing::ip6::ip as ip6;
@@ -164,6 +164,25 @@ fn what_a_last_label_sends_to_a_customer_is_answered_by_his_table() {
                 }
             }
         }
+    }
+    lab.close();
+}
+
+/// Hosts at other interfaces get their answers during a flood.
+#[test]
+fn a_flood_at_one_interface_leaves_answers_for_others() {
+    let mut lab = core();
+    for v6 in [false, true] {
+        let expired = behind(v6, &[(16, 1)], 100);
+        let frame = |i| if i < 248 { (0, framed(0, &expired)) } else { (2, framed(2, &expired)) };
+        lab.deliver_mixed(0, (0..256).map(frame).collect());
+        lab.settle();
+        // Those about packets of `test2` have its address.
+        let sent = lab.sent();
+        let from = |frame: &[u8]| read(&frame[14..]).0;
+        let of_test2 = if v6 { IpAddr::V6(ip6(2, 1)) } else { IpAddr::V4(ip(2, 1)) };
+        assert_eq!(sent.iter().filter(|(_, frame)| from(frame) == of_test2).count(), 8);
+        assert!(sent.len() < 256);
     }
     lab.close();
 }

@@ -1,0 +1,91 @@
+//! ICMP errors about packets that are not forwarded: their rate limit, and their way out.
+
+use thalweg_buffer::{Packet, PktMut};
+use thalweg_device::SwIfIndex;
+use thalweg_graph::{ArcId, BuildCx, NodeCx, Verdict, clock};
+use thalweg_tables::limit::{RateLimit, Shares};
+
+/// Errors per second, and burst size, that a worker sends about packets of all interfaces.
+const ALL: (u32, u32) = (1000, 100);
+/// The same of each interface, ahead of what they have in common.
+const EACH: (u32, u32) = (50, 20);
+
+/// The rate limit of a worker's ICMP errors (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)).
+/// Each interface has a share of its own: a flood at one leaves hosts at others their answers. All
+/// of them together are bounded, as shares are.
+#[derive(Clone, Debug)]
+pub struct ErrorLimit {
+    shares: Shares,
+    common: RateLimit,
+}
+
+impl Default for ErrorLimit {
+    fn default() -> ErrorLimit {
+        let limit = |(rate, burst)| RateLimit::steady(rate, burst, clock::hz() as u64);
+        ErrorLimit { shares: Shares::of(&limit(EACH)), common: limit(ALL) }
+    }
+}
+
+impl ErrorLimit {
+    /// Returns whether an error about a packet that an interface has received may be sent at this
+    /// time, in ticks.
+    pub fn allow(&mut self, rx_if: SwIfIndex, now: u64) -> bool {
+        self.shares.allow(rx_if.get(), now) || self.common.allow(now)
+    }
+}
+
+/// The way of ICMP errors from the node that makes them to the look-up of their destination: along
+/// an arc, on which features that translated the packet restore what is quoted of it.
+#[derive(Clone, Copy, Debug)]
+pub struct WayOut {
+    arc: ArcId,
+    lookup: Verdict,
+}
+
+impl WayOut {
+    /// The way along an arc to the calling node's next node `lookup`; for a node, in its `build`
+    /// function.
+    #[must_use]
+    pub fn new(cx: &BuildCx<'_>, arc: &str, lookup: Verdict) -> WayOut {
+        WayOut { arc: cx.arc(arc), lookup }
+    }
+
+    /// Sends an error about a packet. Features on the arc find in its aux the interface by which
+    /// that packet would have left, [`LOCAL_IF`](thalweg_buffer::LOCAL_IF) if that is not known:
+    /// the quote does not say between which tables the packet was translated.
+    pub fn send(&self, cx: &mut NodeCx<'_>, mut error: Packet, about: &PktMut<'_>) {
+        error.set_rx_if(about.rx_if());
+        error.set_aux(about.tx_if().get());
+        let to = cx.arcs().first(self.arc, about.rx_if()).map_or(self.lookup, Verdict::node);
+        cx.send(error, to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_at_one_interface_leaves_the_share_of_another() {
+        clock::init();
+        let mut limit = ErrorLimit::default();
+        let second = clock::hz() as u64;
+        for now in [second, 2 * second] {
+            let mut granted = |sw_if| {
+                let all = (0..1000).filter(|_| limit.allow(SwIfIndex(sw_if), now));
+                all.count() as u32
+            };
+            assert_eq!(granted(1), ALL.1 + EACH.1);
+            assert_eq!((granted(2), granted(3)), (EACH.1, EACH.1));
+        }
+    }
+
+    #[test]
+    fn a_flood_at_all_interfaces_is_bounded() {
+        clock::init();
+        let mut limit = ErrorLimit::default();
+        let second = clock::hz() as u64;
+        let granted = (0..100_000).filter(|n| limit.allow(SwIfIndex(*n), second)).count();
+        assert_eq!(granted, (ALL.1 + 64 * EACH.1) as usize);
+    }
+}
