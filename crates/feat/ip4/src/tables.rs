@@ -67,6 +67,10 @@ impl Tables {
     pub fn fib_id(&self, rx_if: SwIfIndex) -> TableId {
         self.fib(rx_if).map_or(TableId(0), |f| f.id)
     }
+    /// Ids of all tables.
+    pub fn ids(&self) -> impl Iterator<Item = TableId> + Clone + '_ {
+        self.fibs.iter().map(|fib| fib.id)
+    }
     /// Table of an interface.
     #[inline]
     pub fn fib(&self, rx_if: SwIfIndex) -> Option<&Fib> {

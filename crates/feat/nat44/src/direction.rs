@@ -1,13 +1,17 @@
 //! The directions of translation, and the nodes that each has.
 
-/// Hand-off queues and the nodes they lead to, by [`Direction`].
-pub(crate) const QUEUES: [(&str, &str); 5] = [
+/// Hand-off queues and the nodes they lead to, by [`Direction`]; the last one is [`ERRORS`].
+pub(crate) const QUEUES: [(&str, &str); 6] = [
     ("nat44-ed-in2out-handoff", "nat44-ed-in2out"),
     ("nat44-ed-out2in-handoff", "nat44-ed-out2in"),
     ("nat44-ed-output-handoff", "nat44-ed-in2out-output"),
     ("nat44-ed-hairpin-handoff", "nat44-ed-hairpin"),
     ("nat44-ed-classify-handoff", "nat44-ed-classify"),
+    (ERRORS, "nat44-ed-icmp-error"),
 ];
+
+/// The queue of the router's own ICMP errors.
+pub(crate) const ERRORS: &str = "nat44-ed-icmp-error-handoff";
 
 /// Direction of the packets of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -28,6 +28,7 @@ use thalweg_wire::nat::packet::{self, Change, Kind, Parsed};
 use thalweg_wire::nat::tuple::{self, Key, MAX_TABLE, Tuple};
 
 mod once;
+pub(crate) mod own_errors;
 mod tally;
 
 /// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
@@ -70,6 +71,11 @@ pub(crate) struct Outcomes {
 /// The destination of an IPv4 packet; `None` if the packet ends before it.
 fn destination(l3: &[u8]) -> Option<u32> {
     l3.get(16..20).and_then(|b| b.first_chunk()).map(|b| u32::from_be_bytes(*b))
+}
+
+/// Returns whether the TTL of an IPv4 packet expires here.
+fn has_expired(l3: &[u8]) -> bool {
+    l3.get(8).is_none_or(|ttl| *ttl <= 1)
 }
 
 /// State of a translating node.
@@ -303,13 +309,14 @@ impl Translator {
         if self.direction == Direction::Hairpin && !is_to(Addresses::may_hairpin) {
             return Verdict::CONTINUE;
         }
-        // An ICMP error about a packet whose TTL expires here goes to the untranslated sender.
+        // An ICMP error about a packet whose TTL expires here goes to the untranslated sender. Only
+        // its translation knows the way of one to an inside host: the error undoes that.
         let from_inside = match self.direction {
             Direction::In2Out | Direction::Hairpin => true,
             Direction::Both => !is_to(Addresses::contains),
             Direction::Out2In | Direction::Output => false,
         };
-        if from_inside && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
+        if from_inside && has_expired(l3) && !is_to(Addresses::may_hairpin) {
             return self.ttl_expired(cx, p);
         }
         let table = self.tables.load(cx.guard()).fib_id(p.rx_if());
@@ -597,7 +604,11 @@ impl Translator {
             }
         };
         let beyond = matches!(outside, Outside::Table(table) if table > MAX_TABLE);
-        if beyond || is_external && hairpin.is_none() {
+        let is_of_nobody = is_external && hairpin.is_none();
+        if is_of_nobody && self.direction.may_be_from_inside() && has_expired(p.data()) {
+            return self.ttl_expired(cx, p);
+        }
+        if beyond || is_of_nobody {
             // Its answers would meet no session: keys do not reach that table, or it would return
             // here without one.
             return Verdict::drop(self.outcomes.no_translation);
@@ -751,16 +762,6 @@ pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     }
     let (addresses, ports) = back(&outside);
     Change { addresses, ports, l3, l4 }
-}
-
-/// Translates an ICMP error of the router itself about a translated packet.
-pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: TableId, now: Millis) -> bool {
-    let parsed = packet::parse(l3, table.get());
-    let Kind::Error(_) = parsed.kind else { return false };
-    let Some(found) = nat.find(&parsed.key, now) else { return false };
-    let change = change(nat, found);
-    packet::rewrite_error(l3, &parsed, &change, false);
-    true
 }
 
 /// Counts a packet, updates the TCP state, and restarts the timeout.

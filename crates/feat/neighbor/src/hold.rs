@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use thalweg_buffer::{Frame, IcmpCause, Packet, PktMut};
+use thalweg_buffer::{Frame, IcmpCause, LOCAL_IF, Packet, PktMut};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::{Dpo, DpoTable, Kind};
 use thalweg_graph::clock;
@@ -187,6 +187,9 @@ impl Hold {
         };
         match self.pending.get_mut(&request) {
             Some(e) if e.dead_until > now => {
+                if p.tx_if() == LOCAL_IF {
+                    p.set_tx_if(request.sw_if);
+                }
                 p.set_aux(cx.error_id(self.exits.unresolved));
                 p.meta_mut().icmp = self.exits.cause;
                 return self.exits.unreachable;
@@ -289,6 +292,9 @@ impl Hold {
                     cx.send(packet, self.exits.release);
                 }
                 ResolveReply::Fail { until, .. } if until > cx.now() => {
+                    if packet.tx_if() == LOCAL_IF {
+                        packet.set_tx_if(request.sw_if);
+                    }
                     packet.set_aux(cx.error_id(self.exits.unresolved));
                     packet.meta_mut().icmp = self.exits.cause;
                     cx.send(packet, self.exits.unreachable);

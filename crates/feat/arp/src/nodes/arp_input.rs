@@ -282,7 +282,6 @@ impl Node for ArpInput {
 
 #[cfg(test)]
 mod tests {
-    use crate::Lent;
     use crate::testing::{Bench, OUR_IP, US, ip, mac, reply};
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
@@ -363,14 +362,14 @@ mod tests {
         let mut b = Bench::new();
         b.arp(request(mac(7).0, ip(77), OUR_IP));
         assert_eq!(b.known(77), Some(mac(7)));
-        let lent = Lent { addresses: vec![ip(78)], interfaces: [b.sw_if].into() };
-        crate::answer_for(&mut b.lab.c, vec![lent]);
+        crate::answer_for_these(&mut b.lab.c, &[(0, ip(78), true)]);
+        crate::answer_on(&mut b.lab.c, vec![(0, [b.sw_if].into())]);
         b.arp(request(mac(8).0, ip(78), OUR_IP));
         b.arp(reply(mac(8), ip(78)));
         b.arp(request(US.0, ip(78), ip(9)));
         assert_eq!(b.known(78), None);
         assert_eq!((b.count("arp-input", "CONFLICT"), b.count("arp-input", "LOOPED")), (2, 1));
-        crate::answer_for(&mut b.lab.c, Vec::new());
+        crate::answer_for_none(&mut b.lab.c);
         b.arp(request(mac(8).0, ip(78), OUR_IP));
         assert_eq!(b.known(78), Some(mac(8)));
         b.finish();

@@ -4,7 +4,7 @@
 //! exceed the MTU. Where the interface has features on the `ip4-output` arc, the first of them:
 //! TTL, MTU and DF are checked by then, and `ip4-rewrite-out` writes the link header after the
 //! last. Locally originated packets keep their TTL. A multicast group determines the MAC address.
-//! Writes: tx interface, for these features and where that is a sub-interface.
+//! Writes: tx interface, for these features, for errors, and where that is a sub-interface.
 
 use crate::icmp::{self, Cause};
 use crate::link::{Length, Link, decrement_ttl, too_long};
@@ -147,6 +147,7 @@ impl Node for Ip4Rewrite {
             return Verdict::drop(LINK_LOCAL);
         }
         if !local && !decrement_ttl(p.data_mut()) {
+            p.set_tx_if(state.tx_if());
             return icmp::request_error(cx, &mut p, Cause::TTL_EXCEEDED, TTL, ICMP_ERROR);
         }
         let mut fragment = false;
@@ -156,6 +157,7 @@ impl Node for Ip4Rewrite {
                 Length::Fragment => fragment = true,
                 Length::Refused => {
                     let cause = Cause::frag_needed(state.mtu);
+                    p.set_tx_if(state.tx_if());
                     return icmp::request_error(cx, &mut p, cause, TOO_BIG, ICMP_ERROR);
                 }
             }

@@ -2,12 +2,13 @@
 //! answers it (RFC 3032 section 3). Each fragment gets the stack. An IPv6 packet is always
 //! answered. What the sender's stack left to the device is done before.
 //!
-//! Reads: aux (the adjacency). Next: the adjacency's output node; `mpls-icmp-error` for packets
-//! that must not be fragmented, with the MTU that is left after the labels.
+//! Reads: aux (the adjacency), tx interface (a tunnel). Next: the adjacency's output node;
+//! `mpls-icmp-error` for packets that must not be fragmented, with the MTU that is left after the
+//! labels.
 
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, GsoKind, IcmpCause, Packet, PktMut};
+use thalweg_buffer::{Flags, Frame, GsoKind, IcmpCause, LOCAL_IF, Packet, PktMut};
 use thalweg_device::offload::complete_checksum;
 use thalweg_feat_ip4::{Failure, fragments, segments};
 use thalweg_fib::{Dpo, DpoTable};
@@ -81,6 +82,10 @@ impl Node for MplsFrag {
         let room = usize::from(state.mtu).saturating_sub(labels.len()) as u16;
         if flags & DONT_FRAGMENT != 0 {
             let reason = if version == Some(6) { TOO_BIG } else { DONT_FRAGMENT_SET };
+            if p.tx_if() == LOCAL_IF {
+                // There is no tunnel: the packet would have left by the route's interface.
+                p.set_tx_if(state.tx_if());
+            }
             p.set_aux(cx.error_id(reason));
             p.meta_mut().path = dpo.get();
             p.meta_mut().icmp = IcmpCause::frag_needed(room);

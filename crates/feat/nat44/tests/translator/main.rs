@@ -10,6 +10,7 @@ mod mappings;
 mod matrix;
 mod nat;
 mod output;
+mod own_errors;
 mod owners;
 mod protocols;
 mod requirements;
