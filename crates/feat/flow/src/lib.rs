@@ -47,6 +47,8 @@ use thalweg_tables::snapshot;
 
 /// Name of the hand-off queue.
 pub(crate) const QUEUE: &str = "flow-handoff";
+/// The queue of the router's own ICMP errors about packets whose connection another worker tracks.
+pub(crate) const ERRORS: &str = "flow-icmp-error-handoff";
 
 /// Interval at which workers expire connections, should no packet arrive.
 const TICK: Duration = Duration::from_millis(200);
@@ -79,9 +81,11 @@ fn init(c: &mut Control) {
     c.insert(Tracking::default());
     c.insert(tracking::Providing::default());
     c.insert(events::Events::default());
-    if let Err(e) = c.add_hand_off(QUEUE, "flow-rules") {
-        // Before the start this only registers the queue, and cannot fail.
-        tracing::error!("flow rules: {e}");
+    for (queue, node) in [(QUEUE, "flow-rules"), (ERRORS, "flow-icmp-error")] {
+        if let Err(e) = c.add_hand_off(queue, node) {
+            // Before the start this only registers the queue, and cannot fail.
+            tracing::error!("flow rules: {e}");
+        }
     }
     c.subscribe(|c, &e: &InterfaceEvent| match e {
         InterfaceEvent::Deleted(gone) => sets::interface_gone(c, gone),

@@ -98,9 +98,12 @@ pub(crate) fn translate_rest(frame: &mut [u8], from: &Tuple, to: &Tuple) -> Opti
     Some(())
 }
 
-/// Restores, in an ICMP error of the router itself about a packet of a translated connection, the
-/// packet that is quoted, and sends it to that one's sender. `l3` is the error from its IP header
-/// on. Returns whether it was about such a packet.
+/// Translations of one packet that are undone at most, each in a zone of its own.
+const TRANSLATIONS: usize = 8;
+
+/// Restores, in an ICMP error of the router itself about a packet of translated connections, the
+/// packet that is quoted, and sends it to that one's sender: the last translation is undone first.
+/// `l3` is the error from its IP header on. Returns whether it was about such a packet.
 pub(crate) fn restore<const W: usize>(
     tracker: &Tracker,
     batch: &mut Batch<W>,
@@ -112,9 +115,26 @@ where
     Tracker: Parts<W>,
     Batch<W>: Packets<W>,
 {
+    batch.clear();
     if !PacketView::read_prefix(l3).is_some_and(|packet| packet.is_error()) {
         return false;
     }
+    let most = zones.len().min(TRANSLATIONS);
+    (0..most).take_while(|_| undo(tracker, batch, zones, l3, now)).count() > 0
+}
+
+/// Undoes the last translation of the packet that an ICMP error quotes.
+fn undo<const W: usize>(
+    tracker: &Tracker,
+    batch: &mut Batch<W>,
+    zones: &[u16],
+    l3: &mut [u8],
+    now: Millis,
+) -> bool
+where
+    Tracker: Parts<W>,
+    Batch<W>: Packets<W>,
+{
     let to = zones.iter().find_map(|zone| {
         batch.clear();
         batch.add_packet(*zone, l3, l3.len(), Checks::NONE);

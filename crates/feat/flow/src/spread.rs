@@ -73,6 +73,15 @@ impl Place {
         self.owner_without_ports(tuple.protocol).or_else(by_hash)
     }
 
+    /// The owner of a connection by its tuple, or by that of its replies, however connections are
+    /// spread.
+    pub(crate) fn owner(&self, tuple: &Tuple) -> Option<usize> {
+        match self.spread {
+            Spread::One => Some(0),
+            Spread::Tuple | Spread::Ports => self.owner_of(tuple),
+        }
+    }
+
     /// The owner of connections of a protocol without ports, where these belong together.
     fn owner_without_ports(&self, number: u8) -> Option<usize> {
         let alone = self.spread == Spread::Ports && is_without_ports(number);

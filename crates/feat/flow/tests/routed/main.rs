@@ -5,6 +5,7 @@
 mod doors;
 mod leaks;
 mod names;
+mod own_errors;
 mod subs;
 mod vlans;
 
