@@ -43,7 +43,7 @@ pub struct ErrorDecl {
     pub text: &'static str,
     /// Severity.
     pub severity: Severity,
-    /// sFlow v5 discard reason (256 = unknown), for drop reasons.
+    /// sFlow v5 discard reason, for drop reasons: one of [`discard`](crate::discard).
     pub discard: u16,
 }
 
@@ -232,25 +232,26 @@ macro_rules! next_nodes {
     (@consts $i:expr;) => {};
 }
 
-/// Declares a node's counters: a constant per counter and the list for the declaration.
+/// Declares a node's counters: a constant per counter and the list for the declaration. Each has a
+/// severity, a reason of [`discard`](crate::discard), and a text.
 ///
 /// ```
 /// thalweg_graph::errors! {
-///     TTL: Error, 257, "ip4 ttl <= 1";
-///     SEEN: Info, 256, "packets seen";
+///     TTL: Error, TTL_EXCEEDED, "ip4 ttl <= 1";
+///     SEEN: Info, UNKNOWN, "packets seen";
 /// }
 /// assert_eq!(ERRORS.len(), 2);
 /// ```
 #[macro_export]
 macro_rules! errors {
-    ($($name:ident: $severity:ident, $discard:expr, $text:literal;)*) => {
+    ($($name:ident: $severity:ident, $discard:ident, $text:literal;)*) => {
         $crate::errors!(@consts 0u16; $($name,)*);
         /// Counters in the order of the constants above.
         pub(crate) const ERRORS: &[$crate::ErrorDecl] = &[$($crate::ErrorDecl {
             name: stringify!($name),
             text: $text,
             severity: $crate::Severity::$severity,
-            discard: $discard,
+            discard: $crate::discard::$discard,
         }),*];
     };
     (@consts $i:expr; $name:ident, $($rest:ident,)*) => {

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod control;
 pub mod decl;
 mod deleted_node;
+pub mod discard;
 pub mod filter;
 pub mod heap;
 pub mod log;

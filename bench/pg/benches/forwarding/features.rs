@@ -69,7 +69,7 @@ macro_rules! features {
         $(static $name: NodeDecl = NodeDecl {
             name: $label,
             kind: Kind::$kind,
-            feature: Some(FeatureDecl { arc: $arc, before: &[], after: &["sflow"] }),
+            feature: Some(FeatureDecl::on($arc).after(&["sflow"])),
             build: |_| $build,
             ..NodeDecl::DEFAULT
         };)*

@@ -15,7 +15,7 @@ use thalweg_graph::{
 };
 use thalweg_wire::MacAddr;
 
-thalweg_graph::errors! { UNWANTED: Error, 256, "no protocol here"; }
+thalweg_graph::errors! { UNWANTED: Error, UNKNOWN, "no protocol here"; }
 
 /// Stand-in for the next node of received frames.
 static ETHERNET_INPUT: NodeDecl = NodeDecl {

@@ -14,8 +14,8 @@ use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict, clock};
 use thalweg_tables::random::Random;
 
 thalweg_graph::errors! {
-    LOST: Error, 256, "lost on purpose";
-    DAMAGED: Info, 256, "damaged on purpose";
+    LOST: Error, UNKNOWN, "lost on purpose";
+    DAMAGED: Info, UNKNOWN, "damaged on purpose";
 }
 
 /// The node's declaration.

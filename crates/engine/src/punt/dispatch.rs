@@ -11,8 +11,8 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict, clock};
 use thalweg_tables::limit::RateLimit;
 
 thalweg_graph::errors! {
-    LIMITED: Error, 261, "punt rate limit exceeded";
-    NO_RECEIVER: Error, 325, "no receiver for punted packet";
+    LIMITED: Error, TRAFFIC_SHAPING, "punt rate limit exceeded";
+    NO_RECEIVER: Error, UNHANDLED_PROTO, "no receiver for punted packet";
 }
 
 /// The declaration.

@@ -21,18 +21,18 @@ use thalweg_wire::mpls::{ENTRY_LEN, Entry};
 /// Drop reasons of nodes for IPv4 packets.
 pub(crate) mod ip4 {
     thalweg_graph::errors! {
-        NOT_IP: Error, 275, "no ip4 packet after the last mpls label";
-        BAD: Error, 275, "bad ip4 header after the last mpls label";
-        DOWN: Error, 331, "next-hop interface is down";
+        NOT_IP: Error, IP_HEADER_CORRUPTED, "no ip4 packet after the last mpls label";
+        BAD: Error, IP_HEADER_CORRUPTED, "bad ip4 header after the last mpls label";
+        DOWN: Error, DEV_READY, "next-hop interface is down";
     }
 }
 
 /// The same for IPv6, in the same order.
 pub(crate) mod ip6 {
     thalweg_graph::errors! {
-        NOT_IP: Error, 275, "no ip6 packet after the last mpls label";
-        BAD: Error, 275, "bad ip6 header after the last mpls label";
-        DOWN: Error, 331, "next-hop interface is down";
+        NOT_IP: Error, IP_HEADER_CORRUPTED, "no ip6 packet after the last mpls label";
+        BAD: Error, IP_HEADER_CORRUPTED, "bad ip6 header after the last mpls label";
+        DOWN: Error, DEV_READY, "next-hop interface is down";
     }
 }
 

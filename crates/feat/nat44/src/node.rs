@@ -9,17 +9,17 @@ use thalweg_graph::{BuildCx, Built, FeatureDecl, FrameVerdict, Node, NodeCx, Nod
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error", OUT2IN => "nat44-ed-out2in", LOOKUP_IN => "ip4-lookup-in" }
 thalweg_graph::errors! {
-    NO_TRANSLATION: Error, 258, "no translation";
-    VRF_DENIED: Error, 258, "inter-VRF route not allowed";
-    NON_SYN: Error, 340, "non-SYN packet try to create session";
-    OUT_OF_PORTS: Error, 259, "out of ports";
-    MAX_SESSIONS: Error, 259, "maximum sessions exceeded";
-    TUPLE_IN_USE: Error, 259, "tuple in use by another session";
-    USER_LIMIT: Error, 259, "max user sessions exceeded";
-    VRF_LIMIT: Error, 259, "max VRF sessions exceeded";
-    FRAGMENT: Error, 289, "drop fragment";
-    BAD_ICMP_TYPE: Error, 289, "unsupported ICMP type";
-    INCOMPLETE: Error, 289, "incomplete transport header";
+    NO_TRANSLATION: Error, ACL, "no translation";
+    VRF_DENIED: Error, ACL, "inter-VRF route not allowed";
+    NON_SYN: Error, TCP_FLAGS, "non-SYN packet try to create session";
+    OUT_OF_PORTS: Error, NO_BUFFER_SPACE, "out of ports";
+    MAX_SESSIONS: Error, NO_BUFFER_SPACE, "maximum sessions exceeded";
+    TUPLE_IN_USE: Error, NO_BUFFER_SPACE, "tuple in use by another session";
+    USER_LIMIT: Error, NO_BUFFER_SPACE, "max user sessions exceeded";
+    VRF_LIMIT: Error, NO_BUFFER_SPACE, "max VRF sessions exceeded";
+    FRAGMENT: Error, UNKNOWN_L4, "drop fragment";
+    BAD_ICMP_TYPE: Error, UNKNOWN_L4, "unsupported ICMP type";
+    INCOMPLETE: Error, UNKNOWN_L4, "incomplete transport header";
 }
 
 const OUTCOMES: Outcomes = Outcomes {

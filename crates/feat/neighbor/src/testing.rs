@@ -135,8 +135,8 @@ impl Node for Ethernet {
 
 mod input {
     thalweg_graph::errors! {
-        BAD: Error, 312, "bad stub packet";
-        LOST: Warning, 256, "stub senders lost";
+        BAD: Error, ARP_PARSING, "bad stub packet";
+        LOST: Warning, UNKNOWN, "stub senders lost";
     }
 }
 static INPUT: NodeDecl = NodeDecl {
@@ -167,12 +167,12 @@ impl Node for Input {
 mod hold {
     thalweg_graph::next_nodes! { REWRITE => "stub-rewrite", ICMP_ERROR => "stub-error" }
     thalweg_graph::errors! {
-        HELD: Info, 279, "packets held";
-        UNRESOLVED: Error, 279, "unresolved neighbour";
-        OVERFLOW: Error, 279, "too many packets held";
-        CROWDED: Error, 279, "too many unresolved neighbours";
-        BUSY: Error, 279, "main thread busy";
-        GONE: Error, 331, "adjacency deleted or down";
+        HELD: Info, UNRESOLVED_NEIGH, "packets held";
+        UNRESOLVED: Error, UNRESOLVED_NEIGH, "unresolved neighbour";
+        OVERFLOW: Error, UNRESOLVED_NEIGH, "too many packets held";
+        CROWDED: Error, UNRESOLVED_NEIGH, "too many unresolved neighbours";
+        BUSY: Error, UNRESOLVED_NEIGH, "main thread busy";
+        GONE: Error, DEV_READY, "adjacency deleted or down";
     }
     pub(super) const REWRITE_NEXT: thalweg_graph::Verdict = REWRITE;
     pub(super) const ICMP_NEXT: thalweg_graph::Verdict = ICMP_ERROR;
@@ -239,7 +239,7 @@ impl Node for Glean {
 }
 
 mod rewrite {
-    thalweg_graph::errors! { GONE: Error, 331, "no adjacency"; }
+    thalweg_graph::errors! { GONE: Error, DEV_READY, "no adjacency"; }
 }
 static REWRITE: NodeDecl = NodeDecl {
     name: "stub-rewrite",
@@ -264,8 +264,8 @@ impl Node for Rewrite {
 
 mod error {
     thalweg_graph::errors! {
-        ASKED: Error, 279, "address unreachable";
-        WRONG: Error, 256, "wrong cause";
+        ASKED: Error, UNRESOLVED_NEIGH, "address unreachable";
+        WRONG: Error, UNKNOWN, "wrong cause";
     }
 }
 static ERROR: NodeDecl = NodeDecl {

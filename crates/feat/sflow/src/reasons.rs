@@ -48,6 +48,16 @@ fn trap_name(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// The engine does not know sFlow, and has names of its own for the reasons in use.
+    #[test]
+    fn reasons_have_one_number() {
+        for (name, code) in thalweg_graph::discard::ALL {
+            let known = DiscardReason::ALL.iter().find(|(reason, _)| reason.0 == u32::from(*code));
+            let spelt = known.map(|(_, known)| known.to_ascii_uppercase());
+            assert_eq!(spelt.as_deref(), Some(*name));
+        }
+    }
+
     #[test]
     fn names_are_spelt_as_receivers_know_them() {
         assert_eq!(trap_name("ip4-input"), "vpp_ip4-input");

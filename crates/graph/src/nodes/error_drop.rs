@@ -12,9 +12,9 @@ use thalweg_buffer::{Frame, Iface};
 
 crate::next_nodes! { DROP => "drop" }
 crate::errors! {
-    GONE: Error, 256, "interface is deleted";
-    CONGESTED: Error, 259, "congestion drop";
-    CIRCLE: Error, 257, "packet goes round in the graph";
+    GONE: Error, UNKNOWN, "interface is deleted";
+    CONGESTED: Error, NO_BUFFER_SPACE, "congestion drop";
+    CIRCLE: Error, TTL_EXCEEDED, "packet goes round in the graph";
 }
 
 /// The declaration.

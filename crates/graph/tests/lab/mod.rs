@@ -74,13 +74,13 @@ pub struct Make {
 }
 
 thalweg_graph::errors! {
-    REASON: Error, 257, "the packet asked for it";
-    SEEN: Info, 256, "packets looked at";
+    REASON: Error, TTL_EXCEEDED, "the packet asked for it";
+    SEEN: Info, UNKNOWN, "packets looked at";
 }
 
 mod input {
     use super::*;
-    thalweg_graph::errors! { NO_BUFFER: Warning, 256, "no buffer for a packet"; }
+    thalweg_graph::errors! { NO_BUFFER: Warning, UNKNOWN, "no buffer for a packet"; }
 
     pub static NODE: NodeDecl = NodeDecl {
         name: "test-input",

@@ -7,7 +7,7 @@ use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::errors! {
-    UNLUCKY: Error, 256, "unlucky ttl";
+    UNLUCKY: Error, UNKNOWN, "unlucky ttl";
 }
 
 /// The declaration.

@@ -8,7 +8,7 @@ use thalweg_buffer::{Frame, PktMut, Rows};
 use thalweg_graph::{Built, FeatureDecl, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::errors! {
-    UNLUCKY: Error, 256, "unlucky ttl";
+    UNLUCKY: Error, UNKNOWN, "unlucky ttl";
 }
 
 /// The declaration.

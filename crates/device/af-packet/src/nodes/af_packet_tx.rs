@@ -12,12 +12,12 @@ use thalweg_device_linux::{Framing, VnetHdr, offload};
 use thalweg_graph::{Built, ErrorCode, Kind, NodeCx, NodeDecl, Runner, Verdict};
 
 thalweg_graph::errors! {
-    FULL: Error, 259, "tx ring full";
-    LENGTH: Error, 262, "invalid frame length";
-    OFFLOAD: Error, 275, "invalid offload request";
-    REFUSED: Error, 259, "frame rejected by device";
-    DOWN: Error, 331, "device is down";
-    JOINED: Info, 256, "TCP segments coalesced (GRO)";
+    FULL: Error, NO_BUFFER_SPACE, "tx ring full";
+    LENGTH: Error, PKT_TOO_BIG, "invalid frame length";
+    OFFLOAD: Error, IP_HEADER_CORRUPTED, "invalid offload request";
+    REFUSED: Error, NO_BUFFER_SPACE, "frame rejected by device";
+    DOWN: Error, DEV_READY, "device is down";
+    JOINED: Info, UNKNOWN, "TCP segments coalesced (GRO)";
 }
 
 /// Declaration of the transmit node; instances are created with their interfaces.

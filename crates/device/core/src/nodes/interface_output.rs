@@ -17,9 +17,9 @@ use thalweg_graph::{Built, Kind, NodeCx, NodeDecl, PerWorker, Runner, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    DOWN: Error, 331, "interface is down";
-    NO_BUFFERS: Error, 259, "no buffers to segment GSO";
-    BAD_OFFLOAD: Error, 275, "invalid GSO request";
+    DOWN: Error, DEV_READY, "interface is down";
+    NO_BUFFERS: Error, NO_BUFFER_SPACE, "no buffers to segment GSO";
+    BAD_OFFLOAD: Error, IP_HEADER_CORRUPTED, "invalid GSO request";
 }
 
 /// The declaration, also of the output nodes of interfaces with a device.

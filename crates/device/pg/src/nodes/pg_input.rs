@@ -17,8 +17,8 @@ use thalweg_graph::{
 use thalweg_wire::fmt;
 
 thalweg_graph::errors! {
-    NO_BUFFERS: Warning, 259, "no buffers for generated packets";
-    SENT: Info, 256, "packets generated";
+    NO_BUFFERS: Warning, NO_BUFFER_SPACE, "no buffers for generated packets";
+    SENT: Info, UNKNOWN, "packets generated";
 }
 
 /// The node's declaration.

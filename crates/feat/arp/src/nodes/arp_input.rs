@@ -23,25 +23,25 @@ use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
 use thalweg_wire::{MacAddr, WireError, fmt};
 
 thalweg_graph::errors! {
-    REPLIES_SENT: Info, 256, "ARP replies sent";
-    REQUESTS: Info, 256, "ARP requests received";
-    REPLIES: Info, 256, "ARP replies received";
-    GRATUITOUS: Info, 256, "gratuitous ARP packets received";
-    PROBES: Info, 256, "ARP probes received";
-    THROTTLED: Warning, 256, "ARP senders not learned: rate limit";
-    EVENTS_LOST: Warning, 256, "ARP senders not learned: main thread busy";
-    TRUNCATED: Error, 312, "ARP packet too short";
-    BAD_TYPE: Error, 312, "ARP not for IPv4 over Ethernet";
-    BAD_OPCODE: Error, 312, "unknown ARP opcode";
-    NO_ADDRESS: Info, 281, "interface is not IP enabled";
-    BAD_MAC: Error, 263, "ARP sender MAC address is not unicast";
-    MISMATCH: Error, 256, "ARP hw addr does not match L2 frame src addr";
-    BAD_SENDER: Error, 281, "invalid ARP sender IP address";
-    NOT_CONNECTED: Error, 302, "IP4 source address not local to subnet";
-    CONFLICT: Error, 256, "IP4 source address matches local interface";
-    LOOPED: Warning, 256, "ARP packet looped back";
-    PROXIED: Info, 256, "ARP requests answered for other hosts";
-    NOT_FOR_US: Info, 256, "IP4 destination address not local to subnet";
+    REPLIES_SENT: Info, UNKNOWN, "ARP replies sent";
+    REQUESTS: Info, UNKNOWN, "ARP requests received";
+    REPLIES: Info, UNKNOWN, "ARP replies received";
+    GRATUITOUS: Info, UNKNOWN, "gratuitous ARP packets received";
+    PROBES: Info, UNKNOWN, "ARP probes received";
+    THROTTLED: Warning, UNKNOWN, "ARP senders not learned: rate limit";
+    EVENTS_LOST: Warning, UNKNOWN, "ARP senders not learned: main thread busy";
+    TRUNCATED: Error, ARP_PARSING, "ARP packet too short";
+    BAD_TYPE: Error, ARP_PARSING, "ARP not for IPv4 over Ethernet";
+    BAD_OPCODE: Error, ARP_PARSING, "unknown ARP opcode";
+    NO_ADDRESS: Info, NON_ROUTABLE_PACKET, "interface is not IP enabled";
+    BAD_MAC: Error, SRC_MAC_IS_MULTICAST, "ARP sender MAC address is not unicast";
+    MISMATCH: Error, UNKNOWN, "ARP hw addr does not match L2 frame src addr";
+    BAD_SENDER: Error, NON_ROUTABLE_PACKET, "invalid ARP sender IP address";
+    NOT_CONNECTED: Error, UC_REVERSE_PATH_FORWARDING, "IP4 source address not local to subnet";
+    CONFLICT: Error, UNKNOWN, "IP4 source address matches local interface";
+    LOOPED: Warning, UNKNOWN, "ARP packet looped back";
+    PROXIED: Info, UNKNOWN, "ARP requests answered for other hosts";
+    NOT_FOR_US: Info, UNKNOWN, "IP4 destination address not local to subnet";
 }
 
 /// The declaration.

@@ -13,12 +13,12 @@ use thalweg_wire::fmt;
 
 thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
-    HELD: Info, 279, "packets held for ARP";
-    UNRESOLVED: Error, 279, "unresolved neighbour";
-    OVERFLOW: Error, 279, "too many packets held for ARP";
-    CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "ARP request not sent: main thread busy";
-    GONE: Error, 331, "adjacency deleted or down";
+    HELD: Info, UNRESOLVED_NEIGH, "packets held for ARP";
+    UNRESOLVED: Error, UNRESOLVED_NEIGH, "unresolved neighbour";
+    OVERFLOW: Error, UNRESOLVED_NEIGH, "too many packets held for ARP";
+    CROWDED: Error, UNRESOLVED_NEIGH, "too many unresolved neighbours";
+    BUSY: Error, UNRESOLVED_NEIGH, "ARP request not sent: main thread busy";
+    GONE: Error, DEV_READY, "adjacency deleted or down";
 }
 
 /// The declaration.

@@ -16,17 +16,17 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
-    HELD: Info, 279, "packets held for ARP";
-    REQUESTS_SENT: Info, 256, "ARP requests sent";
-    NO_BUFFERS: Warning, 259, "ARP requests delayed: no buffers";
-    UNRESOLVED: Error, 279, "unresolved neighbour";
-    OVERFLOW: Error, 279, "too many packets held for ARP";
-    CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "ARP request not sent: main thread busy";
-    NO_SOURCE: Error, 279, "no source address for ARP request";
-    EDGE: Error, 298, "destination is subnet or broadcast address";
-    SHORT: Error, 275, "ip4 length < 20 bytes";
-    GONE: Error, 331, "connected subnet deleted or interface down";
+    HELD: Info, UNRESOLVED_NEIGH, "packets held for ARP";
+    REQUESTS_SENT: Info, UNKNOWN, "ARP requests sent";
+    NO_BUFFERS: Warning, NO_BUFFER_SPACE, "ARP requests delayed: no buffers";
+    UNRESOLVED: Error, UNRESOLVED_NEIGH, "unresolved neighbour";
+    OVERFLOW: Error, UNRESOLVED_NEIGH, "too many packets held for ARP";
+    CROWDED: Error, UNRESOLVED_NEIGH, "too many unresolved neighbours";
+    BUSY: Error, UNRESOLVED_NEIGH, "ARP request not sent: main thread busy";
+    NO_SOURCE: Error, UNRESOLVED_NEIGH, "no source address for ARP request";
+    EDGE: Error, DIP_IS_LOCAL_NETWORK, "destination is subnet or broadcast address";
+    SHORT: Error, IP_HEADER_CORRUPTED, "ip4 length < 20 bytes";
+    GONE: Error, DEV_READY, "connected subnet deleted or interface down";
 }
 
 /// The declaration.

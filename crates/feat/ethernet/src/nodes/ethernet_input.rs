@@ -20,12 +20,12 @@ use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ethernet::ethertype;
 
 thalweg_graph::errors! {
-    SHORT: Error, 324, "frame too short";
-    NOT_US: Error, 305, "l3 mac mismatch";
-    VLAN: Error, 264, "unknown vlan";
-    LLC: Error, 270, "unsupported 802.3 LLC frame";
-    UNKNOWN: Error, 270, "unknown ethernet type";
-    DOWN: Error, 331, "interface is down";
+    SHORT: Error, PKT_TOO_SMALL, "frame too short";
+    NOT_US: Error, DMAC_FILTER, "l3 mac mismatch";
+    VLAN: Error, VLAN_TAG_MISMATCH, "unknown vlan";
+    LLC: Error, NON_IP, "unsupported 802.3 LLC frame";
+    UNKNOWN: Error, NON_IP, "unknown ethernet type";
+    DOWN: Error, DEV_READY, "interface is down";
 }
 
 /// The declaration.

@@ -21,7 +21,7 @@ use crate::rewrite;
 use crate::spread::{Place, Spread};
 use crate::tables::Published;
 
-thalweg_graph::errors! { RESTORED: Info, 256, "icmp errors of the router translated"; }
+thalweg_graph::errors! { RESTORED: Info, UNKNOWN, "icmp errors of the router translated"; }
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {

@@ -6,7 +6,7 @@
 use thalweg_conntrack::IPV6;
 use thalweg_graph::{FeatureDecl, NodeDecl, Stage};
 
-thalweg_graph::errors! { RESTORED: Info, 256, "icmp6 errors of the router translated"; }
+thalweg_graph::errors! { RESTORED: Info, UNKNOWN, "icmp6 errors of the router translated"; }
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {

@@ -39,18 +39,18 @@ use crate::spread::{Place, Spread};
 use crate::tables::{Compilation, Published, Step, Tallies};
 
 thalweg_graph::errors! {
-    TABLE_MISS: Error, 258, "flow: table miss";
-    DROPPED_BY_RULE: Error, 258, "flow: dropped by a rule";
-    TOO_MANY_RESUBMITS: Error, 258, "flow: too many resubmits";
-    NO_TAG_ROOM: Error, 258, "flow: no room for another VLAN tag";
-    TOO_MANY_TAGS: Error, 258, "flow: more VLAN tags than rules see through";
-    FRAGMENT_TIMEOUT: Error, 289, "flow: timeout waiting for the first fragment";
-    TTL_EXPIRED: Error, 257, "flow: TTL expired";
-    NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
-    TOO_MANY_FRAGMENTS: Error, 259, "flow: too many fragments waiting for the first";
-    NO_TRANSLATION: Error, 258, "flow: no translation";
-    COPIED_TOO_OFTEN: Warning, 257, "flow: copies of copies: outputs lead back to the rules";
-    INTERFACE_DELETED: Error, 331, "flow: interface of a waiting fragment is deleted";
+    TABLE_MISS: Error, ACL, "flow: table miss";
+    DROPPED_BY_RULE: Error, ACL, "flow: dropped by a rule";
+    TOO_MANY_RESUBMITS: Error, ACL, "flow: too many resubmits";
+    NO_TAG_ROOM: Error, ACL, "flow: no room for another VLAN tag";
+    TOO_MANY_TAGS: Error, ACL, "flow: more VLAN tags than rules see through";
+    FRAGMENT_TIMEOUT: Error, UNKNOWN_L4, "flow: timeout waiting for the first fragment";
+    TTL_EXPIRED: Error, TTL_EXCEEDED, "flow: TTL expired";
+    NO_BUFFERS: Warning, NO_BUFFER_SPACE, "flow: no buffers for copies";
+    TOO_MANY_FRAGMENTS: Error, NO_BUFFER_SPACE, "flow: too many fragments waiting for the first";
+    NO_TRANSLATION: Error, ACL, "flow: no translation";
+    COPIED_TOO_OFTEN: Warning, TTL_EXCEEDED, "flow: copies of copies: outputs lead back to the rules";
+    INTERFACE_DELETED: Error, DEV_READY, "flow: interface of a waiting fragment is deleted";
 }
 
 /// The declaration.

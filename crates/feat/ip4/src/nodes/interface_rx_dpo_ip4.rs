@@ -8,7 +8,7 @@ use thalweg_graph::NodeDecl;
 use thalweg_graph::trace::interface_token;
 
 thalweg_graph::errors! {
-    DOWN: Error, 331, "interface that is to receive the packet is down";
+    DOWN: Error, DEV_READY, "interface that is to receive the packet is down";
 }
 
 /// The declaration.

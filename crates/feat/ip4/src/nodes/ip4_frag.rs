@@ -16,11 +16,11 @@ use thalweg_wire::ipv4::flag::{MORE_FRAGMENTS, OFFSET_MASK};
 use thalweg_wire::ipv4::{Ipv4View, MAX_HEADER_LEN};
 
 thalweg_graph::errors! {
-    FRAGMENTS: Info, 256, "fragments sent";
-    NO_BUFFERS: Error, 259, "no buffers for fragments";
-    SUPER: Error, 275, "invalid GSO request";
-    SMALL_MTU: Error, 262, "MTU too small for fragments";
-    NOT_IP4: Error, 275, "bad ip4 header";
+    FRAGMENTS: Info, UNKNOWN, "fragments sent";
+    NO_BUFFERS: Error, NO_BUFFER_SPACE, "no buffers for fragments";
+    SUPER: Error, IP_HEADER_CORRUPTED, "invalid GSO request";
+    SMALL_MTU: Error, PKT_TOO_BIG, "MTU too small for fragments";
+    NOT_IP4: Error, IP_HEADER_CORRUPTED, "bad ip4 header";
 }
 
 /// The declaration.

@@ -18,11 +18,11 @@ use thalweg_wire::checksum::{checksum, update_u16};
 
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup" }
 thalweg_graph::errors! {
-    REPLIED: Info, 256, "icmp echo replies sent";
-    SHORT: Error, 336, "icmp message too short";
-    SOURCE_ROUTE: Error, 5, "icmp echo request with a source route that does not end here";
-    NO_HOST: Error, 273, "icmp echo request from an address that no host has";
-    NO_ADDRESS: Warning, 256, "icmp echo request to a group: interface without address";
+    REPLIED: Info, UNKNOWN, "icmp echo replies sent";
+    SHORT: Error, ICMP_PARSING, "icmp message too short";
+    SOURCE_ROUTE: Error, SRC_ROUTE_FAILED, "icmp echo request with a source route that does not end here";
+    NO_HOST: Error, SIP_IS_MC, "icmp echo request from an address that no host has";
+    NO_ADDRESS: Warning, UNKNOWN, "icmp echo request to a group: interface without address";
 }
 
 /// The declaration.

@@ -14,10 +14,10 @@ use thalweg_wire::checksum::Checksum;
 
 thalweg_graph::next_nodes! { ECHO => "ip4-icmp-echo-request", PUNT => "ip4-punt" }
 thalweg_graph::errors! {
-    SHORT: Error, 336, "icmp message too short";
-    CHECKSUM: Error, 336, "bad icmp checksum";
-    REPLIES: Info, 256, "icmp echo replies received";
-    OTHERS: Info, 256, "icmp messages received";
+    SHORT: Error, ICMP_PARSING, "icmp message too short";
+    CHECKSUM: Error, ICMP_PARSING, "bad icmp checksum";
+    REPLIES: Info, UNKNOWN, "icmp echo replies received";
+    OTHERS: Info, UNKNOWN, "icmp messages received";
 }
 
 /// The declaration.

@@ -15,20 +15,20 @@ use thalweg_wire::ipv4::flag::OFFSET_MASK;
 
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup" }
 thalweg_graph::errors! {
-    SHORT: Error, 324, "ip4 length < 20 bytes";
-    VERSION: Error, 275, "ip4 version != 4";
-    HEADER_LENGTH: Error, 275, "bad ip4 header length";
-    LENGTH: Error, 275, "ip4 length > l2 length";
-    CHECKSUM: Error, 275, "bad ip4 checksum";
-    SRC_MULTICAST: Error, 273, "ip4 multicast source address";
-    SRC_LOOPBACK: Error, 274, "ip4 loopback source address";
-    SRC_ZERO: Error, 290, "ip4 source address in 0.0.0.0/8";
-    SRC_CLASS_E: Error, 295, "ip4 class E source address";
-    DST_LOOPBACK: Error, 272, "ip4 loopback destination address";
-    DST_ZERO: Error, 298, "ip4 destination address in 0.0.0.0/8";
-    GROUP: Error, 271, "ip4 unicast destination in a link-layer broadcast or multicast";
-    OFFSET_ONE: Error, 275, "ip4 fragment offset == 1";
-    FRAGMENT_END: Error, 275, "ip4 fragment ends behind 65535 bytes";
+    SHORT: Error, PKT_TOO_SMALL, "ip4 length < 20 bytes";
+    VERSION: Error, IP_HEADER_CORRUPTED, "ip4 version != 4";
+    HEADER_LENGTH: Error, IP_HEADER_CORRUPTED, "bad ip4 header length";
+    LENGTH: Error, IP_HEADER_CORRUPTED, "ip4 length > l2 length";
+    CHECKSUM: Error, IP_HEADER_CORRUPTED, "bad ip4 checksum";
+    SRC_MULTICAST: Error, SIP_IS_MC, "ip4 multicast source address";
+    SRC_LOOPBACK: Error, SIP_IS_LOOPBACK_ADDRESS, "ip4 loopback source address";
+    SRC_ZERO: Error, SIP_IS_UNSPECIFIED, "ip4 source address in 0.0.0.0/8";
+    SRC_CLASS_E: Error, SIP_IS_CLASS_E, "ip4 class E source address";
+    DST_LOOPBACK: Error, DIP_IS_LOOPBACK_ADDRESS, "ip4 loopback destination address";
+    DST_ZERO: Error, DIP_IS_LOCAL_NETWORK, "ip4 destination address in 0.0.0.0/8";
+    GROUP: Error, UC_DIP_OVER_MC_DMAC, "ip4 unicast destination in a link-layer broadcast or multicast";
+    OFFSET_ONE: Error, IP_HEADER_CORRUPTED, "ip4 fragment offset == 1";
+    FRAGMENT_END: Error, IP_HEADER_CORRUPTED, "ip4 fragment ends behind 65535 bytes";
 }
 
 /// The declaration.

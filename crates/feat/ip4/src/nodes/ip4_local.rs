@@ -22,9 +22,9 @@ thalweg_graph::next_nodes! {
     END => "ip4-local-end-of-arc",
 }
 thalweg_graph::errors! {
-    NO_PORT: Info, 3, "no listener for dst port";
-    NO_PROTOCOL: Info, 2, "unknown ip protocol";
-    FRAGMENT: Error, 256, "ip4 fragments to local address not reassembled";
+    NO_PORT: Info, PORT_UNREACHABLE, "no listener for dst port";
+    NO_PROTOCOL: Info, PROTOCOL_UNREACHABLE, "unknown ip protocol";
+    FRAGMENT: Error, UNKNOWN, "ip4 fragments to local address not reassembled";
 }
 
 /// The declaration.

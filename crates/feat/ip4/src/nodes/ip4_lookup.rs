@@ -23,15 +23,15 @@ thalweg_graph::next_nodes! {
     RECEIVED => "interface-rx-dpo-ip4",
 }
 thalweg_graph::errors! {
-    NO_ROUTE: Error, 0, "no route";
-    UNREACHABLE: Error, 1, "unreachable route";
-    PROHIBITED: Error, 10, "prohibited route";
-    BLACKHOLE: Error, 269, "drop route";
-    DOWN: Error, 331, "next-hop interface is down";
-    MULTICAST: Error, 285, "multicast routing not supported";
-    UNRESOLVED: Error, 1, "next hop of the route leads nowhere";
-    DEPTH: Error, 257, "too many ip4 look-ups of one packet";
-    BACK: Error, 269, "punt redirect leads to the router itself";
+    NO_ROUTE: Error, NET_UNREACHABLE, "no route";
+    UNREACHABLE: Error, HOST_UNREACHABLE, "unreachable route";
+    PROHIBITED: Error, DST_HOST_PROHIBITED, "prohibited route";
+    BLACKHOLE: Error, BLACKHOLE_ROUTE, "drop route";
+    DOWN: Error, DEV_READY, "next-hop interface is down";
+    MULTICAST: Error, UNKNOWN_L3, "multicast routing not supported";
+    UNRESOLVED: Error, HOST_UNREACHABLE, "next hop of the route leads nowhere";
+    DEPTH: Error, TTL_EXCEEDED, "too many ip4 look-ups of one packet";
+    BACK: Error, BLACKHOLE_ROUTE, "punt redirect leads to the router itself";
 }
 
 /// Errors of look-ups: all but that of redirects.

@@ -9,7 +9,7 @@ use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 
 thalweg_graph::errors! {
-    DISABLED: Error, 286, "ip4 is not enabled on the interface";
+    DISABLED: Error, UNKNOWN_L3_EXCEPTION, "ip4 is not enabled on the interface";
 }
 
 /// The declaration.

@@ -17,12 +17,12 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
-    FRAGMENTS: Info, 256, "fragments sent";
-    TOO_BIG: Error, 4, "ip4 path MTU exceeded and DF set";
-    NO_BUFFERS: Error, 259, "no buffers for fragments";
-    SUPER: Error, 275, "invalid GSO request";
-    SMALL_MTU: Error, 262, "MTU too small for fragments";
-    NOT_IP4: Error, 275, "bad ip4 header";
+    FRAGMENTS: Info, UNKNOWN, "fragments sent";
+    TOO_BIG: Error, FRAG_NEEDED, "ip4 path MTU exceeded and DF set";
+    NO_BUFFERS: Error, NO_BUFFER_SPACE, "no buffers for fragments";
+    SUPER: Error, IP_HEADER_CORRUPTED, "invalid GSO request";
+    SMALL_MTU: Error, PKT_TOO_BIG, "MTU too small for fragments";
+    NOT_IP4: Error, IP_HEADER_CORRUPTED, "bad ip4 header";
 }
 
 /// The declaration.

@@ -26,12 +26,12 @@ thalweg_graph::next_nodes! {
     OUT => "ip4-rewrite-out",
 }
 thalweg_graph::errors! {
-    TTL: Error, 257, "ip4 ttl <= 1";
-    TOO_BIG: Error, 4, "ip4 MTU exceeded and DF set";
-    NO_ROOM: Error, 287, "no headroom for link header";
-    DOWN: Error, 331, "next-hop interface is down";
-    LINK_LOCAL: Error, 299, "link-local address: not forwarded";
-    SAME_LINK: Error, 303, "multicast packet would return to its link";
+    TTL: Error, TTL_EXCEEDED, "ip4 ttl <= 1";
+    TOO_BIG: Error, FRAG_NEEDED, "ip4 MTU exceeded and DF set";
+    NO_ROOM: Error, UNKNOWN_BUFFER, "no headroom for link header";
+    DOWN: Error, DEV_READY, "next-hop interface is down";
+    LINK_LOCAL: Error, DIP_IS_LINK_LOCAL, "link-local address: not forwarded";
+    SAME_LINK: Error, SPLIT_HORIZON, "multicast packet would return to its link";
 }
 
 /// The declaration.

@@ -13,9 +13,9 @@ use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { FRAG => "ip4-frag" }
 thalweg_graph::errors! {
-    TOO_BIG: Error, 4, "ip4 MTU exceeded and DF set";
-    NO_ROOM: Error, 287, "no headroom for link header";
-    LOST: Error, 331, "next hop lost during output features";
+    TOO_BIG: Error, FRAG_NEEDED, "ip4 MTU exceeded and DF set";
+    NO_ROOM: Error, UNKNOWN_BUFFER, "no headroom for link header";
+    LOST: Error, DEV_READY, "next hop lost during output features";
 }
 
 /// The declaration.

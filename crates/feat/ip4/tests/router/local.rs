@@ -8,7 +8,7 @@ use thalweg_feat_ip::local::{self, LocalError};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::build::Packet;
 
-thalweg_graph::errors! { HEARD: Info, 256, "datagrams heard"; }
+thalweg_graph::errors! { HEARD: Info, UNKNOWN, "datagrams heard"; }
 
 /// A feature that listens on UDP port 4789.
 pub static LISTENER: Feature = Feature {

@@ -16,7 +16,7 @@ thalweg_graph::next_nodes! {
     ARP => "ip4-arp",
 }
 thalweg_graph::errors! {
-    NOWHERE: Error, 331, "the tunnel leads nowhere";
+    NOWHERE: Error, DEV_READY, "the tunnel leads nowhere";
 }
 
 static NODE: NodeDecl = NodeDecl {

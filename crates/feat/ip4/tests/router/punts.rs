@@ -26,7 +26,7 @@ pub static TAKER: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-thalweg_graph::errors! { TAKEN: Info, 256, "packets taken"; }
+thalweg_graph::errors! { TAKEN: Info, UNKNOWN, "packets taken"; }
 
 static TAKES: NodeDecl =
     NodeDecl { name: "taker", errors: ERRORS, build: |_| Built::node(Takes), ..NodeDecl::DEFAULT };

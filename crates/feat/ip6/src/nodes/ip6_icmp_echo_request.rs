@@ -18,12 +18,12 @@ use thalweg_wire::ipv6::{HEADER_LEN, Ipv6View};
 
 thalweg_graph::next_nodes! { LOOKUP => "ip6-lookup" }
 thalweg_graph::errors! {
-    REPLIED: Info, 256, "icmp echo replies sent";
-    SHORT: Error, 336, "icmp message too short";
-    ROUTED: Error, 5, "icmp echo request with a routing header";
-    NO_ADDRESS: Warning, 256, "icmp echo request to a group: interface without address";
-    NO_SOURCE: Error, 290, "icmp echo request without source";
-    SRC_GROUP: Error, 273, "icmp echo request from a group";
+    REPLIED: Info, UNKNOWN, "icmp echo replies sent";
+    SHORT: Error, ICMP_PARSING, "icmp message too short";
+    ROUTED: Error, SRC_ROUTE_FAILED, "icmp echo request with a routing header";
+    NO_ADDRESS: Warning, UNKNOWN, "icmp echo request to a group: interface without address";
+    NO_SOURCE: Error, SIP_IS_UNSPECIFIED, "icmp echo request without source";
+    SRC_GROUP: Error, SIP_IS_MC, "icmp echo request from a group";
 }
 
 /// The declaration.

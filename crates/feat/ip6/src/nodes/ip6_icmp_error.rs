@@ -14,11 +14,11 @@ use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
 
 thalweg_graph::next_nodes! { LOOKUP => "ip6-lookup", DROP => "ip6-drop" }
 thalweg_graph::errors! {
-    SENT: Info, 256, "icmp errors sent";
-    LIMITED: Warning, 256, "icmp errors not sent: rate limit";
-    FORBIDDEN: Info, 256, "icmp errors not sent: not allowed for this packet";
-    NO_ADDRESS: Warning, 256, "icmp errors not sent: interface without address";
-    NO_BUFFER: Warning, 256, "icmp errors not sent: no buffer";
+    SENT: Info, UNKNOWN, "icmp errors sent";
+    LIMITED: Warning, UNKNOWN, "icmp errors not sent: rate limit";
+    FORBIDDEN: Info, UNKNOWN, "icmp errors not sent: not allowed for this packet";
+    NO_ADDRESS: Warning, UNKNOWN, "icmp errors not sent: interface without address";
+    NO_BUFFER: Warning, UNKNOWN, "icmp errors not sent: no buffer";
 }
 
 /// The declaration.

@@ -26,10 +26,10 @@ thalweg_graph::next_nodes! {
     LISTENER_QUERY => "icmp6-mld-query",
 }
 thalweg_graph::errors! {
-    SHORT: Error, 336, "icmp message too short";
-    CHECKSUM: Error, 336, "bad icmp checksum";
-    REPLIES: Info, 256, "icmp echo replies received";
-    OTHERS: Info, 256, "icmp messages received";
+    SHORT: Error, ICMP_PARSING, "icmp message too short";
+    CHECKSUM: Error, ICMP_PARSING, "bad icmp checksum";
+    REPLIES: Info, UNKNOWN, "icmp echo replies received";
+    OTHERS: Info, UNKNOWN, "icmp messages received";
 }
 
 /// The declaration.

@@ -14,15 +14,15 @@ use thalweg_wire::ipv6::HEADER_LEN;
 
 thalweg_graph::next_nodes! { LOOKUP => "ip6-lookup", MULTICAST => "ip6-mfib-forward-lookup" }
 thalweg_graph::errors! {
-    SHORT: Error, 324, "ip6 length < 40 bytes";
-    VERSION: Error, 275, "ip6 version != 6";
-    LENGTH: Error, 275, "ip6 length > l2 length";
-    SRC_MULTICAST: Error, 273, "ip6 multicast source address";
-    SRC_LOOPBACK: Error, 274, "ip6 loopback source address";
-    SRC_UNSPECIFIED: Error, 290, "ip6 unspecified source address to a unicast address";
-    DST_LOOPBACK: Error, 272, "ip6 loopback destination address";
-    DST_UNSPECIFIED: Error, 298, "ip6 unspecified destination address";
-    GROUP: Error, 271, "ip6 unicast destination in a link-layer broadcast or multicast";
+    SHORT: Error, PKT_TOO_SMALL, "ip6 length < 40 bytes";
+    VERSION: Error, IP_HEADER_CORRUPTED, "ip6 version != 6";
+    LENGTH: Error, IP_HEADER_CORRUPTED, "ip6 length > l2 length";
+    SRC_MULTICAST: Error, SIP_IS_MC, "ip6 multicast source address";
+    SRC_LOOPBACK: Error, SIP_IS_LOOPBACK_ADDRESS, "ip6 loopback source address";
+    SRC_UNSPECIFIED: Error, SIP_IS_UNSPECIFIED, "ip6 unspecified source address to a unicast address";
+    DST_LOOPBACK: Error, DIP_IS_LOOPBACK_ADDRESS, "ip6 loopback destination address";
+    DST_UNSPECIFIED: Error, DIP_IS_LOCAL_NETWORK, "ip6 unspecified destination address";
+    GROUP: Error, UC_DIP_OVER_MC_DMAC, "ip6 unicast destination in a link-layer broadcast or multicast";
 }
 
 /// The declaration.

@@ -18,9 +18,9 @@ thalweg_graph::next_nodes! {
     GLEAN => "ip6-glean",
 }
 thalweg_graph::errors! {
-    UNMAPPED: Error, 299, "interface is not mapped to an IP6-LL table";
-    NOT_OURS: Error, 299, "link-local destination address: not forwarded";
-    DOWN: Error, 331, "next-hop interface is down";
+    UNMAPPED: Error, DIP_IS_LINK_LOCAL, "interface is not mapped to an IP6-LL table";
+    NOT_OURS: Error, DIP_IS_LINK_LOCAL, "link-local destination address: not forwarded";
+    DOWN: Error, DEV_READY, "next-hop interface is down";
 }
 
 /// The declaration.

@@ -23,12 +23,12 @@ thalweg_graph::next_nodes! {
     END => "ip6-local-end-of-arc",
 }
 thalweg_graph::errors! {
-    NO_PORT: Info, 3, "no listener for dst port";
-    NO_PROTOCOL: Info, 2, "unknown ip protocol";
-    EXTENSION: Error, 357, "ip6 extension headers cannot be read";
-    UDP_LENGTH: Error, 316, "ip6 udp length is wrong";
-    UDP_CHECKSUM: Error, 275, "ip6 udp checksum is wrong or missing";
-    FRAGMENT: Error, 256, "ip6 fragments to local address not reassembled";
+    NO_PORT: Info, PORT_UNREACHABLE, "no listener for dst port";
+    NO_PROTOCOL: Info, PROTOCOL_UNREACHABLE, "unknown ip protocol";
+    EXTENSION: Error, IPV6_BAD_EXTHDR, "ip6 extension headers cannot be read";
+    UDP_LENGTH: Error, UDP_PARSING, "ip6 udp length is wrong";
+    UDP_CHECKSUM: Error, IP_HEADER_CORRUPTED, "ip6 udp checksum is wrong or missing";
+    FRAGMENT: Error, UNKNOWN, "ip6 fragments to local address not reassembled";
 }
 
 /// The declaration.

@@ -13,8 +13,8 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { LOCAL => "ip6-local" }
 thalweg_graph::errors! {
-    NOT_JOINED: Info, 285, "ip6 group not joined on the interface";
-    SHORT: Error, 324, "ip6 length < 40 bytes";
+    NOT_JOINED: Info, UNKNOWN_L3, "ip6 group not joined on the interface";
+    SHORT: Error, PKT_TOO_SMALL, "ip6 length < 40 bytes";
 }
 
 /// The declaration.

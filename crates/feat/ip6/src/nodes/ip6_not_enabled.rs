@@ -9,7 +9,7 @@ use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 
 thalweg_graph::errors! {
-    DISABLED: Error, 326, "ip6 is not enabled on the interface";
+    DISABLED: Error, IPV6DISABLED, "ip6 is not enabled on the interface";
 }
 
 /// The declaration.

@@ -16,7 +16,7 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "ip6-icmp-error" }
 thalweg_graph::errors! {
-    TOO_BIG: Error, 4, "ip6 path MTU exceeded";
+    TOO_BIG: Error, FRAG_NEEDED, "ip6 path MTU exceeded";
 }
 
 /// The declaration.

@@ -22,11 +22,11 @@ thalweg_graph::next_nodes! {
     OUT => "ip6-rewrite-out",
 }
 thalweg_graph::errors! {
-    HOP_LIMIT: Error, 257, "ip6 hop limit <= 1";
-    TOO_BIG: Error, 4, "ip6 MTU exceeded";
-    NO_ROOM: Error, 287, "no headroom for link header";
-    DOWN: Error, 331, "next-hop interface is down";
-    LINK_LOCAL: Error, 299, "link-local source address: not forwarded";
+    HOP_LIMIT: Error, TTL_EXCEEDED, "ip6 hop limit <= 1";
+    TOO_BIG: Error, FRAG_NEEDED, "ip6 MTU exceeded";
+    NO_ROOM: Error, UNKNOWN_BUFFER, "no headroom for link header";
+    DOWN: Error, DEV_READY, "next-hop interface is down";
+    LINK_LOCAL: Error, DIP_IS_LINK_LOCAL, "link-local source address: not forwarded";
 }
 
 /// The declaration.

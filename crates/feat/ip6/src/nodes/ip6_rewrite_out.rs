@@ -11,9 +11,9 @@ use thalweg_fib::Dpo;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::errors! {
-    TOO_BIG: Error, 4, "ip6 MTU exceeded";
-    NO_ROOM: Error, 287, "no headroom for link header";
-    LOST: Error, 331, "next hop lost during output features";
+    TOO_BIG: Error, FRAG_NEEDED, "ip6 MTU exceeded";
+    NO_ROOM: Error, UNKNOWN_BUFFER, "no headroom for link header";
+    LOST: Error, DEV_READY, "next hop lost during output features";
 }
 
 /// The declaration.

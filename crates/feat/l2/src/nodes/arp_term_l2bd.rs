@@ -27,12 +27,12 @@ use thalweg_wire::{ipv6, nd};
 
 thalweg_graph::next_nodes! { FLOOD => "l2-flood", UU_FWD => "l2-uu-fwd" }
 thalweg_graph::errors! {
-    REPLIES: Info, 256, "ARP and ND replies sent";
-    EVENTS_LOST: Warning, 256, "hosts not reported: main thread busy";
-    NO_FLOOD: Error, 305, "flooding disabled";
-    NO_BRIDGE: Error, 284, "no bridge domain";
-    MISMATCH: Error, 256, "ARP hw addr does not match L2 frame src addr";
-    GONE: Error, 267, "port has left the bridge domain";
+    REPLIES: Info, UNKNOWN, "ARP and ND replies sent";
+    EVENTS_LOST: Warning, UNKNOWN, "hosts not reported: main thread busy";
+    NO_FLOOD: Error, DMAC_FILTER, "flooding disabled";
+    NO_BRIDGE: Error, UNKNOWN_L2, "no bridge domain";
+    MISMATCH: Error, UNKNOWN, "ARP hw addr does not match L2 frame src addr";
+    GONE: Error, PORT_LIST_IS_EMPTY, "port has left the bridge domain";
 }
 
 /// The declaration.

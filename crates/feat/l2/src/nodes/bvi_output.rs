@@ -10,7 +10,7 @@ use thalweg_graph::NodeDecl;
 use thalweg_graph::trace::interface_token;
 
 thalweg_graph::errors! {
-    DOWN: Error, 331, "BVI is down";
+    DOWN: Error, DEV_READY, "BVI is down";
 }
 
 /// The declaration.

@@ -14,8 +14,8 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    OTHER_TAGS: Error, 264, "L2 EFP filter post-rewrite drops";
-    GONE: Error, 267, "L2 Output interface not valid";
+    OTHER_TAGS: Error, VLAN_TAG_MISMATCH, "L2 EFP filter post-rewrite drops";
+    GONE: Error, PORT_LIST_IS_EMPTY, "L2 Output interface not valid";
 }
 
 /// The declaration.

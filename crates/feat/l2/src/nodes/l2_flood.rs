@@ -18,11 +18,11 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    COPIES: Info, 256, "copies sent";
-    NO_BUFFERS: Warning, 259, "copies not sent: no buffers";
-    NO_PORT: Error, 267, "no ports to flood to";
-    RESERVED: Info, 294, "link-local group address: not bridged";
-    COPIED_TOO_OFTEN: Error, 257, "flooded too often: bridges lead to each other";
+    COPIES: Info, UNKNOWN, "copies sent";
+    NO_BUFFERS: Warning, NO_BUFFER_SPACE, "copies not sent: no buffers";
+    NO_PORT: Error, PORT_LIST_IS_EMPTY, "no ports to flood to";
+    RESERVED: Info, DMAC_IS_RESERVED, "link-local group address: not bridged";
+    COPIED_TOO_OFTEN: Error, TTL_EXCEEDED, "flooded too often: bridges lead to each other";
 }
 
 /// The declaration.

@@ -25,14 +25,14 @@ thalweg_graph::next_nodes! {
     ARP_TERM => "arp-term-l2bd",
 }
 thalweg_graph::errors! {
-    SHORT: Error, 324, "frame too short";
-    NO_BRIDGE: Error, 284, "no bridge domain";
-    OFF: Error, 284, "forwarding disabled";
-    NO_FLOOD: Error, 305, "flooding disabled";
-    UNKNOWN: Error, 284, "unknown destination MAC address";
-    SAME_PORT: Error, 268, "reflection drop";
-    SAME_GROUP: Error, 303, "split horizon";
-    FILTERED: Error, 305, "filter mac drop";
+    SHORT: Error, PKT_TOO_SMALL, "frame too short";
+    NO_BRIDGE: Error, UNKNOWN_L2, "no bridge domain";
+    OFF: Error, UNKNOWN_L2, "forwarding disabled";
+    NO_FLOOD: Error, DMAC_FILTER, "flooding disabled";
+    UNKNOWN: Error, UNKNOWN_L2, "unknown destination MAC address";
+    SAME_PORT: Error, PORT_LOOPBACK_FILTER, "reflection drop";
+    SAME_GROUP: Error, SPLIT_HORIZON, "split horizon";
+    FILTERED: Error, DMAC_FILTER, "filter mac drop";
 }
 
 /// The declaration.

@@ -16,7 +16,7 @@ use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    NO_PEER: Error, 267, "no cross connect";
+    NO_PEER: Error, PORT_LIST_IS_EMPTY, "no cross connect";
 }
 
 /// The declaration.

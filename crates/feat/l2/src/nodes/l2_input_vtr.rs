@@ -9,8 +9,8 @@ use thalweg_device::{SwIfIndex, TagEdit};
 use thalweg_graph::{Built, NodeDecl, NodeId, Verdict};
 
 thalweg_graph::errors! {
-    FEW_TAGS: Error, 264, "L2 input tag rewrite drops";
-    NO_PEER: Error, 267, "no cross connect";
+    FEW_TAGS: Error, VLAN_TAG_MISMATCH, "L2 input tag rewrite drops";
+    NO_PEER: Error, PORT_LIST_IS_EMPTY, "no cross connect";
 }
 
 /// The declaration.

@@ -21,12 +21,12 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { FORWARD => "l2-fwd" }
 thalweg_graph::errors! {
-    REPORTED: Info, 256, "MAC addresses reported";
-    SHORT: Error, 324, "frame too short";
-    GROUP: Error, 263, "multicast source MAC address";
-    ZERO: Info, 263, "source MAC address is zero: not learned";
-    MOVED: Error, 304, "L2 mac move violations";
-    FILTERED: Error, 305, "L2 filter mac drops";
+    REPORTED: Info, UNKNOWN, "MAC addresses reported";
+    SHORT: Error, PKT_TOO_SMALL, "frame too short";
+    GROUP: Error, SRC_MAC_IS_MULTICAST, "multicast source MAC address";
+    ZERO: Info, SRC_MAC_IS_MULTICAST, "source MAC address is zero: not learned";
+    MOVED: Error, LOCKED_PORT, "L2 mac move violations";
+    FILTERED: Error, DMAC_FILTER, "L2 filter mac drops";
 }
 
 /// The declaration.

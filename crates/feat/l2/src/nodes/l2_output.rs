@@ -11,9 +11,9 @@ use thalweg_graph::{Built, NodeDecl, NodeId, Verdict};
 use thalweg_wire::vlan::TAG_LEN;
 
 thalweg_graph::errors! {
-    FEW_TAGS: Error, 264, "L2 output tag rewrite drops";
-    GONE: Error, 267, "L2 Output interface not valid";
-    OTHER_TAGS: Error, 264, "L2 EFP filter pre-rewrite drops";
+    FEW_TAGS: Error, VLAN_TAG_MISMATCH, "L2 output tag rewrite drops";
+    GONE: Error, PORT_LIST_IS_EMPTY, "L2 Output interface not valid";
+    OTHER_TAGS: Error, VLAN_TAG_MISMATCH, "L2 EFP filter pre-rewrite drops";
 }
 
 /// The declaration.

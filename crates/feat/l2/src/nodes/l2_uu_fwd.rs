@@ -12,9 +12,9 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    SAME_PORT: Error, 268, "reflection drop";
-    SAME_GROUP: Error, 303, "split horizon";
-    GONE: Error, 267, "no port for unknown unicast";
+    SAME_PORT: Error, PORT_LOOPBACK_FILTER, "reflection drop";
+    SAME_GROUP: Error, SPLIT_HORIZON, "split horizon";
+    GONE: Error, PORT_LIST_IS_EMPTY, "no port for unknown unicast";
 }
 
 /// The declaration.

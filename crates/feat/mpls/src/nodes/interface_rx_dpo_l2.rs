@@ -8,7 +8,7 @@ use thalweg_graph::NodeDecl;
 use thalweg_graph::trace::interface_token;
 
 thalweg_graph::errors! {
-    DOWN: Error, 331, "interface of the pseudowire is down";
+    DOWN: Error, DEV_READY, "interface of the pseudowire is down";
 }
 
 /// The declaration.

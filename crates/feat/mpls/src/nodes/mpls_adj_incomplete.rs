@@ -11,12 +11,12 @@ use thalweg_wire::fmt;
 
 thalweg_graph::next_nodes! { OUTPUT => "mpls-output", ICMP_ERROR => "mpls-icmp-error" }
 thalweg_graph::errors! {
-    HELD: Info, 279, "mpls packets held for a neighbour";
-    UNRESOLVED: Error, 279, "unresolved neighbour";
-    OVERFLOW: Error, 279, "too many packets held for neighbours";
-    CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "request not sent: main thread busy";
-    GONE: Error, 331, "adjacency deleted or down";
+    HELD: Info, UNRESOLVED_NEIGH, "mpls packets held for a neighbour";
+    UNRESOLVED: Error, UNRESOLVED_NEIGH, "unresolved neighbour";
+    OVERFLOW: Error, UNRESOLVED_NEIGH, "too many packets held for neighbours";
+    CROWDED: Error, UNRESOLVED_NEIGH, "too many unresolved neighbours";
+    BUSY: Error, UNRESOLVED_NEIGH, "request not sent: main thread busy";
+    GONE: Error, DEV_READY, "adjacency deleted or down";
 }
 
 /// The declaration.

@@ -17,13 +17,13 @@ use thalweg_wire::mpls::{ENTRY_LEN, Stack};
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "mpls-icmp-error" }
 thalweg_graph::errors! {
-    DONT_FRAGMENT_SET: Error, 4, "mpls MTU exceeded and DF set";
-    NOT_IP4: Error, 4, "mpls MTU exceeded and no ip packet behind the labels";
-    SMALL_MTU: Error, 4, "MTU too small for fragments";
-    NO_BUFFERS: Error, 287, "no buffers for fragments";
-    TOO_BIG: Error, 4, "mpls MTU exceeded by an ip6 packet";
-    BAD_GSO: Error, 311, "bad GSO packet behind the labels";
-    FRAGMENTS: Info, 256, "fragments of mpls packets sent";
+    DONT_FRAGMENT_SET: Error, FRAG_NEEDED, "mpls MTU exceeded and DF set";
+    NOT_IP4: Error, FRAG_NEEDED, "mpls MTU exceeded and no ip packet behind the labels";
+    SMALL_MTU: Error, FRAG_NEEDED, "MTU too small for fragments";
+    NO_BUFFERS: Error, UNKNOWN_BUFFER, "no buffers for fragments";
+    TOO_BIG: Error, FRAG_NEEDED, "mpls MTU exceeded by an ip6 packet";
+    BAD_GSO: Error, MPLS_PARSING, "bad GSO packet behind the labels";
+    FRAGMENTS: Info, UNKNOWN, "fragments of mpls packets sent";
 }
 
 /// The declaration.

@@ -38,12 +38,12 @@ thalweg_graph::next_nodes! {
     DROP => "error-drop",
 }
 thalweg_graph::errors! {
-    SENT: Info, 256, "icmp errors sent";
-    SENT_ALONG: Info, 256, "icmp errors sent along the labels of the packet";
-    LIMITED: Warning, 256, "icmp errors not sent: rate limit";
-    FORBIDDEN: Info, 256, "icmp errors not sent: not allowed for this packet";
-    NO_ADDRESS: Warning, 256, "icmp errors not sent: interface without address";
-    NO_BUFFER: Warning, 256, "icmp errors not sent: no buffer";
+    SENT: Info, UNKNOWN, "icmp errors sent";
+    SENT_ALONG: Info, UNKNOWN, "icmp errors sent along the labels of the packet";
+    LIMITED: Warning, UNKNOWN, "icmp errors not sent: rate limit";
+    FORBIDDEN: Info, UNKNOWN, "icmp errors not sent: not allowed for this packet";
+    NO_ADDRESS: Warning, UNKNOWN, "icmp errors not sent: interface without address";
+    NO_BUFFER: Warning, UNKNOWN, "icmp errors not sent: no buffer";
 }
 
 /// The declaration.

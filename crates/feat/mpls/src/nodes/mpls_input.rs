@@ -11,8 +11,8 @@ use thalweg_wire::mpls::Entry;
 
 thalweg_graph::next_nodes! { LOOKUP => "mpls-lookup" }
 thalweg_graph::errors! {
-    SHORT: Error, 311, "mpls packet shorter than a label";
-    TTL_EXPIRED: Error, 257, "mpls ttl expired";
+    SHORT: Error, MPLS_PARSING, "mpls packet shorter than a label";
+    TTL_EXPIRED: Error, TTL_EXCEEDED, "mpls ttl expired";
 }
 
 /// The declaration.

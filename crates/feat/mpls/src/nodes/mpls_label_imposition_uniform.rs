@@ -16,7 +16,7 @@ thalweg_graph::next_nodes! {
     INCOMPLETE => "mpls-adj-incomplete",
 }
 thalweg_graph::errors! {
-    DOWN: Error, 331, "next-hop interface is down";
+    DOWN: Error, DEV_READY, "next-hop interface is down";
 }
 
 /// The declaration.

@@ -38,15 +38,15 @@ thalweg_graph::next_nodes! {
     IP6_RECEIVED => "interface-rx-dpo-ip6",
 }
 thalweg_graph::errors! {
-    SHORT: Error, 311, "mpls packet shorter than a label";
-    NO_LABEL: Error, 0, "mpls label is not bound";
-    NO_TABLE: Error, 0, "no mpls table";
-    TTL_EXPIRED: Error, 257, "mpls ttl expired";
-    DROPPED: Error, 269, "mpls label is bound to a drop";
-    PUNTED: Error, 269, "mpls packet to the router itself";
-    DOWN: Error, 331, "next-hop interface is down";
-    UNRESOLVED: Error, 1, "next hop of the mpls label leads nowhere";
-    DEPTH: Error, 311, "too many mpls look-ups of one packet";
+    SHORT: Error, MPLS_PARSING, "mpls packet shorter than a label";
+    NO_LABEL: Error, NET_UNREACHABLE, "mpls label is not bound";
+    NO_TABLE: Error, NET_UNREACHABLE, "no mpls table";
+    TTL_EXPIRED: Error, TTL_EXCEEDED, "mpls ttl expired";
+    DROPPED: Error, BLACKHOLE_ROUTE, "mpls label is bound to a drop";
+    PUNTED: Error, BLACKHOLE_ROUTE, "mpls packet to the router itself";
+    DOWN: Error, DEV_READY, "next-hop interface is down";
+    UNRESOLVED: Error, HOST_UNREACHABLE, "next hop of the mpls label leads nowhere";
+    DEPTH: Error, MPLS_PARSING, "too many mpls look-ups of one packet";
 }
 
 /// The declaration.

@@ -7,7 +7,7 @@ use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 
 thalweg_graph::errors! {
-    NOT_ENABLED: Error, 286, "mpls is not enabled on the interface";
+    NOT_ENABLED: Error, UNKNOWN_L3_EXCEPTION, "mpls is not enabled on the interface";
 }
 
 /// The declaration.

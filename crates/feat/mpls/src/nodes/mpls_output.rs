@@ -19,8 +19,8 @@ thalweg_graph::next_nodes! {
     INCOMPLETE => "mpls-adj-incomplete",
 }
 thalweg_graph::errors! {
-    NO_ROOM: Error, 287, "no headroom for link header";
-    DOWN: Error, 331, "next-hop interface is down";
+    NO_ROOM: Error, UNKNOWN_BUFFER, "no headroom for link header";
+    DOWN: Error, DEV_READY, "next-hop interface is down";
 }
 
 /// The declaration.

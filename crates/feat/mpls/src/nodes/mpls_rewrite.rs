@@ -10,8 +10,8 @@ use thalweg_fib::Dpo;
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::errors! {
-    NO_ROOM: Error, 287, "no headroom for link header";
-    LOST: Error, 331, "next hop lost during output features";
+    NO_ROOM: Error, UNKNOWN_BUFFER, "no headroom for link header";
+    LOST: Error, DEV_READY, "next hop lost during output features";
 }
 
 /// The declaration.

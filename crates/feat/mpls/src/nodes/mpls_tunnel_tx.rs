@@ -30,11 +30,11 @@ thalweg_graph::next_nodes! {
     ICMP6_ERROR => "ip6-icmp-error",
 }
 thalweg_graph::errors! {
-    DOWN: Error, 331, "no path of the tunnel is up";
-    TOO_LONG: Error, 4, "packet too long for the tunnel's path";
-    DONT_FRAGMENT: Error, 4, "packet too long for the tunnel's path and DF set";
-    NO_ROOM: Error, 287, "no headroom for a control word";
-    TOO_BIG: Error, 4, "ip6 packet too long for the tunnel's path";
+    DOWN: Error, DEV_READY, "no path of the tunnel is up";
+    TOO_LONG: Error, FRAG_NEEDED, "packet too long for the tunnel's path";
+    DONT_FRAGMENT: Error, FRAG_NEEDED, "packet too long for the tunnel's path and DF set";
+    NO_ROOM: Error, UNKNOWN_BUFFER, "no headroom for a control word";
+    TOO_BIG: Error, FRAG_NEEDED, "ip6 packet too long for the tunnel's path";
 }
 
 /// The declaration.

@@ -9,8 +9,8 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { RECEIVE => "interface-rx-dpo-l2" }
 thalweg_graph::errors! {
-    SHORT: Error, 311, "pseudowire packet shorter than its control word";
-    NO_DATA: Error, 275, "pseudowire control word of no data packet";
+    SHORT: Error, MPLS_PARSING, "pseudowire packet shorter than its control word";
+    NO_DATA: Error, IP_HEADER_CORRUPTED, "pseudowire control word of no data packet";
 }
 
 /// The declaration.

@@ -10,7 +10,7 @@ use thalweg_wire::mpls::Entry;
 /// A feature that takes packets.
 pub static TAKER: Feature = Feature { name: "taker", nodes: &[&TAKES], ..Feature::DEFAULT };
 
-thalweg_graph::errors! { TAKEN: Info, 256, "packets taken"; }
+thalweg_graph::errors! { TAKEN: Info, UNKNOWN, "packets taken"; }
 
 static TAKES: NodeDecl =
     NodeDecl { name: "taker", errors: ERRORS, build: |_| Built::node(Takes), ..NodeDecl::DEFAULT };

@@ -10,7 +10,7 @@ use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    CLAMPED: Info, 256, "clamped";
+    CLAMPED: Info, UNKNOWN, "clamped";
 }
 
 /// The declaration.

@@ -22,7 +22,7 @@ use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::nat::packet;
 use thalweg_wire::nat::tuple::Tuple;
 
-thalweg_graph::errors! { TRANSLATED: Info, 256, "icmp errors of the router translated"; }
+thalweg_graph::errors! { TRANSLATED: Info, UNKNOWN, "icmp errors of the router translated"; }
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {

@@ -18,8 +18,8 @@ use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, PerWorker, Poll, V
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    FRAGMENT_TIMEOUT: Error, 289, "timeout waiting for the first fragment";
-    INTERFACE_DELETED: Error, 331, "interface of a waiting fragment is deleted";
+    FRAGMENT_TIMEOUT: Error, UNKNOWN_L4, "timeout waiting for the first fragment";
+    INTERFACE_DELETED: Error, DEV_READY, "interface of a waiting fragment is deleted";
 }
 
 /// The declaration.

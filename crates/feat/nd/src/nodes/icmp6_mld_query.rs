@@ -15,15 +15,15 @@ use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::mld::{HOP_LIMIT as HOPS, Query};
 
 thalweg_graph::errors! {
-    RECEIVED: Info, 256, "multicast listener queries received";
-    THROTTLED: Warning, 256, "multicast listener queries not answered: rate limit";
-    EVENTS_LOST: Warning, 256, "multicast listener queries not answered: main thread busy";
-    HOP_LIMIT: Error, 336, "multicast listener query with a hop limit other than 1";
-    LENGTH: Error, 336, "multicast listener query of a length that no version has";
-    BAD_SOURCE: Error, 336, "multicast listener query source not link-local";
-    NO_ALERT: Error, 336, "multicast listener query without router alert option";
-    BAD_GROUP: Error, 336, "multicast listener query for a unicast address";
-    OWN: Error, 256, "multicast listener query from our own address";
+    RECEIVED: Info, UNKNOWN, "multicast listener queries received";
+    THROTTLED: Warning, UNKNOWN, "multicast listener queries not answered: rate limit";
+    EVENTS_LOST: Warning, UNKNOWN, "multicast listener queries not answered: main thread busy";
+    HOP_LIMIT: Error, ICMP_PARSING, "multicast listener query with a hop limit other than 1";
+    LENGTH: Error, ICMP_PARSING, "multicast listener query of a length that no version has";
+    BAD_SOURCE: Error, ICMP_PARSING, "multicast listener query source not link-local";
+    NO_ALERT: Error, ICMP_PARSING, "multicast listener query without router alert option";
+    BAD_GROUP: Error, ICMP_PARSING, "multicast listener query for a unicast address";
+    OWN: Error, UNKNOWN, "multicast listener query from our own address";
 }
 
 /// The declaration.

@@ -16,19 +16,19 @@ use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::nd::{Message, flag};
 
 thalweg_graph::errors! {
-    RECEIVED: Info, 256, "neighbor advertisements received";
-    THROTTLED: Warning, 256, "neighbor advertisements not learned: rate limit";
-    EVENTS_LOST: Warning, 256, "neighbor advertisements not learned: main thread busy";
-    HOP_LIMIT: Error, 359, "neighbor advertisement with a hop limit below 255";
-    CODE: Error, 360, "neighbor advertisement with a code";
-    FRAGMENT: Error, 358, "neighbor advertisement in a fragment";
-    LENGTH: Error, 361, "neighbor advertisement too short, or with malformed options";
-    LABELS: Error, 359, "neighbor advertisement behind labels";
-    BAD_TARGET: Error, 336, "neighbor advertisement of a multicast address, or solicited by all";
-    BAD_MAC: Error, 263, "neighbor advertisement with a MAC address that is not unicast";
-    NOT_CONNECTED: Error, 302, "neighbor advertisement of an address not on link";
-    CONFLICT: Error, 256, "neighbor advertisement of our own address";
-    TENTATIVE: Error, 256, "neighbor advertisement of an address that we test";
+    RECEIVED: Info, UNKNOWN, "neighbor advertisements received";
+    THROTTLED: Warning, UNKNOWN, "neighbor advertisements not learned: rate limit";
+    EVENTS_LOST: Warning, UNKNOWN, "neighbor advertisements not learned: main thread busy";
+    HOP_LIMIT: Error, IPV6_NDISC_HOP_LIMIT, "neighbor advertisement with a hop limit below 255";
+    CODE: Error, IPV6_NDISC_BAD_CODE, "neighbor advertisement with a code";
+    FRAGMENT: Error, IPV6_NDISC_FRAG, "neighbor advertisement in a fragment";
+    LENGTH: Error, IPV6_NDISC_BAD_OPTIONS, "neighbor advertisement too short, or with malformed options";
+    LABELS: Error, IPV6_NDISC_HOP_LIMIT, "neighbor advertisement behind labels";
+    BAD_TARGET: Error, ICMP_PARSING, "neighbor advertisement of a multicast address, or solicited by all";
+    BAD_MAC: Error, SRC_MAC_IS_MULTICAST, "neighbor advertisement with a MAC address that is not unicast";
+    NOT_CONNECTED: Error, UC_REVERSE_PATH_FORWARDING, "neighbor advertisement of an address not on link";
+    CONFLICT: Error, UNKNOWN, "neighbor advertisement of our own address";
+    TENTATIVE: Error, UNKNOWN, "neighbor advertisement of an address that we test";
 }
 
 /// What is wrong with messages of any kind.

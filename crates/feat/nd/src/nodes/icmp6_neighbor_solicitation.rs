@@ -20,22 +20,22 @@ use thalweg_wire::MacAddr;
 use thalweg_wire::nd::{Message, flag, solicited_node};
 
 thalweg_graph::errors! {
-    SENT: Info, 256, "neighbor advertisements sent";
-    THROTTLED: Warning, 256, "neighbor solicitation senders not learned: rate limit";
-    EVENTS_LOST: Warning, 256, "neighbor solicitation senders not learned: main thread busy";
-    HOP_LIMIT: Error, 359, "neighbor solicitation with a hop limit below 255";
-    CODE: Error, 360, "neighbor solicitation with a code";
-    FRAGMENT: Error, 358, "neighbor solicitation in a fragment";
-    LENGTH: Error, 361, "neighbor solicitation too short, or with malformed options";
-    LABELS: Error, 359, "neighbor solicitation behind labels";
-    BAD_TARGET: Error, 336, "neighbor solicitation of a multicast address";
-    BAD_PROBE: Error, 336, "neighbor solicitation without source, not to a group or with an option";
-    BAD_MAC: Error, 263, "neighbor solicitation with a MAC address that is not unicast";
-    NOT_CONNECTED: Error, 302, "neighbor solicitations from source not on link";
-    UNKNOWN: Info, 256, "neighbor solicitations for unknown targets";
-    CONFLICT: Error, 256, "IP6 source address matches local interface";
-    TENTATIVE: Info, 256, "neighbor solicitations for an address that is still being tested";
-    NO_BUFFER: Warning, 259, "neighbor advertisements not sent: no buffer";
+    SENT: Info, UNKNOWN, "neighbor advertisements sent";
+    THROTTLED: Warning, UNKNOWN, "neighbor solicitation senders not learned: rate limit";
+    EVENTS_LOST: Warning, UNKNOWN, "neighbor solicitation senders not learned: main thread busy";
+    HOP_LIMIT: Error, IPV6_NDISC_HOP_LIMIT, "neighbor solicitation with a hop limit below 255";
+    CODE: Error, IPV6_NDISC_BAD_CODE, "neighbor solicitation with a code";
+    FRAGMENT: Error, IPV6_NDISC_FRAG, "neighbor solicitation in a fragment";
+    LENGTH: Error, IPV6_NDISC_BAD_OPTIONS, "neighbor solicitation too short, or with malformed options";
+    LABELS: Error, IPV6_NDISC_HOP_LIMIT, "neighbor solicitation behind labels";
+    BAD_TARGET: Error, ICMP_PARSING, "neighbor solicitation of a multicast address";
+    BAD_PROBE: Error, ICMP_PARSING, "neighbor solicitation without source, not to a group or with an option";
+    BAD_MAC: Error, SRC_MAC_IS_MULTICAST, "neighbor solicitation with a MAC address that is not unicast";
+    NOT_CONNECTED: Error, UC_REVERSE_PATH_FORWARDING, "neighbor solicitations from source not on link";
+    UNKNOWN: Info, UNKNOWN, "neighbor solicitations for unknown targets";
+    CONFLICT: Error, UNKNOWN, "IP6 source address matches local interface";
+    TENTATIVE: Info, UNKNOWN, "neighbor solicitations for an address that is still being tested";
+    NO_BUFFER: Warning, NO_BUFFER_SPACE, "neighbor advertisements not sent: no buffer";
 }
 
 /// What is wrong with messages of any kind.

@@ -14,17 +14,17 @@ use thalweg_wire::MacAddr;
 use thalweg_wire::nd::{Message, NdOption};
 
 thalweg_graph::errors! {
-    RECEIVED: Info, 256, "router advertisements received";
-    THROTTLED: Warning, 256, "router advertisements not reported: rate limit";
-    EVENTS_LOST: Warning, 256, "router advertisements not reported: main thread busy";
-    HOP_LIMIT: Error, 359, "router advertisement with a hop limit below 255";
-    CODE: Error, 360, "router advertisement with a code";
-    FRAGMENT: Error, 358, "router advertisement in a fragment";
-    LENGTH: Error, 361, "router advertisement too short, or with malformed options";
-    LABELS: Error, 359, "router advertisement behind labels";
-    BAD_SOURCE: Error, 336, "router advertisement source not link-local";
-    BAD_MAC: Error, 263, "router advertisement with a MAC address that is not unicast";
-    OWN: Error, 256, "router advertisement from our own address";
+    RECEIVED: Info, UNKNOWN, "router advertisements received";
+    THROTTLED: Warning, UNKNOWN, "router advertisements not reported: rate limit";
+    EVENTS_LOST: Warning, UNKNOWN, "router advertisements not reported: main thread busy";
+    HOP_LIMIT: Error, IPV6_NDISC_HOP_LIMIT, "router advertisement with a hop limit below 255";
+    CODE: Error, IPV6_NDISC_BAD_CODE, "router advertisement with a code";
+    FRAGMENT: Error, IPV6_NDISC_FRAG, "router advertisement in a fragment";
+    LENGTH: Error, IPV6_NDISC_BAD_OPTIONS, "router advertisement too short, or with malformed options";
+    LABELS: Error, IPV6_NDISC_HOP_LIMIT, "router advertisement behind labels";
+    BAD_SOURCE: Error, ICMP_PARSING, "router advertisement source not link-local";
+    BAD_MAC: Error, SRC_MAC_IS_MULTICAST, "router advertisement with a MAC address that is not unicast";
+    OWN: Error, UNKNOWN, "router advertisement from our own address";
 }
 
 /// What is wrong with messages of any kind.

@@ -14,18 +14,18 @@ use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::nd::Message;
 
 thalweg_graph::errors! {
-    RECEIVED: Info, 256, "router solicitations received";
-    THROTTLED: Warning, 256, "router solicitations not answered: rate limit";
-    EVENTS_LOST: Warning, 256, "router solicitations not answered: main thread busy";
-    NOT_CONFIGURED: Info, 256, "router solicitation where no advertisements are sent";
-    HOP_LIMIT: Error, 359, "router solicitation with a hop limit below 255";
-    CODE: Error, 360, "router solicitation with a code";
-    FRAGMENT: Error, 358, "router solicitation in a fragment";
-    LENGTH: Error, 361, "router solicitation too short, or with malformed options";
-    LABELS: Error, 359, "router solicitation behind labels";
-    BAD_SOURCE: Error, 336, "router solicitation without source that names a MAC address";
-    BAD_MAC: Error, 263, "router solicitation with a MAC address that is not unicast";
-    NOT_CONNECTED: Error, 302, "router solicitations from source not on link";
+    RECEIVED: Info, UNKNOWN, "router solicitations received";
+    THROTTLED: Warning, UNKNOWN, "router solicitations not answered: rate limit";
+    EVENTS_LOST: Warning, UNKNOWN, "router solicitations not answered: main thread busy";
+    NOT_CONFIGURED: Info, UNKNOWN, "router solicitation where no advertisements are sent";
+    HOP_LIMIT: Error, IPV6_NDISC_HOP_LIMIT, "router solicitation with a hop limit below 255";
+    CODE: Error, IPV6_NDISC_BAD_CODE, "router solicitation with a code";
+    FRAGMENT: Error, IPV6_NDISC_FRAG, "router solicitation in a fragment";
+    LENGTH: Error, IPV6_NDISC_BAD_OPTIONS, "router solicitation too short, or with malformed options";
+    LABELS: Error, IPV6_NDISC_HOP_LIMIT, "router solicitation behind labels";
+    BAD_SOURCE: Error, ICMP_PARSING, "router solicitation without source that names a MAC address";
+    BAD_MAC: Error, SRC_MAC_IS_MULTICAST, "router solicitation with a MAC address that is not unicast";
+    NOT_CONNECTED: Error, UC_REVERSE_PATH_FORWARDING, "router solicitations from source not on link";
 }
 
 /// What is wrong with messages of any kind.

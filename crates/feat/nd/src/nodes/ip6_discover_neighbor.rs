@@ -13,12 +13,12 @@ use thalweg_wire::fmt;
 
 thalweg_graph::next_nodes! { REWRITE => "ip6-rewrite", ICMP_ERROR => "ip6-icmp-error" }
 thalweg_graph::errors! {
-    HELD: Info, 279, "packets held for neighbour discovery";
-    UNRESOLVED: Error, 279, "unresolved neighbour";
-    OVERFLOW: Error, 279, "too many packets held for neighbour discovery";
-    CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "neighbor solicitation not sent: main thread busy";
-    GONE: Error, 331, "adjacency deleted or down";
+    HELD: Info, UNRESOLVED_NEIGH, "packets held for neighbour discovery";
+    UNRESOLVED: Error, UNRESOLVED_NEIGH, "unresolved neighbour";
+    OVERFLOW: Error, UNRESOLVED_NEIGH, "too many packets held for neighbour discovery";
+    CROWDED: Error, UNRESOLVED_NEIGH, "too many unresolved neighbours";
+    BUSY: Error, UNRESOLVED_NEIGH, "neighbor solicitation not sent: main thread busy";
+    GONE: Error, DEV_READY, "adjacency deleted or down";
 }
 
 /// The declaration.

@@ -17,16 +17,16 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { REWRITE => "ip6-rewrite", ICMP_ERROR => "ip6-icmp-error" }
 thalweg_graph::errors! {
-    HELD: Info, 279, "packets held for neighbour discovery";
-    REQUESTS_SENT: Info, 256, "neighbor solicitations sent";
-    NO_BUFFERS: Warning, 259, "neighbor solicitations delayed: no buffers";
-    UNRESOLVED: Error, 279, "unresolved neighbour";
-    OVERFLOW: Error, 279, "too many packets held for neighbour discovery";
-    CROWDED: Error, 279, "too many unresolved neighbours";
-    BUSY: Error, 279, "neighbor solicitation not sent: main thread busy";
-    NO_SOURCE: Error, 279, "no source address for neighbor solicitation";
-    SHORT: Error, 324, "ip6 length < 40 bytes";
-    GONE: Error, 331, "connected subnet deleted or interface down";
+    HELD: Info, UNRESOLVED_NEIGH, "packets held for neighbour discovery";
+    REQUESTS_SENT: Info, UNKNOWN, "neighbor solicitations sent";
+    NO_BUFFERS: Warning, NO_BUFFER_SPACE, "neighbor solicitations delayed: no buffers";
+    UNRESOLVED: Error, UNRESOLVED_NEIGH, "unresolved neighbour";
+    OVERFLOW: Error, UNRESOLVED_NEIGH, "too many packets held for neighbour discovery";
+    CROWDED: Error, UNRESOLVED_NEIGH, "too many unresolved neighbours";
+    BUSY: Error, UNRESOLVED_NEIGH, "neighbor solicitation not sent: main thread busy";
+    NO_SOURCE: Error, UNRESOLVED_NEIGH, "no source address for neighbor solicitation";
+    SHORT: Error, PKT_TOO_SMALL, "ip6 length < 40 bytes";
+    GONE: Error, DEV_READY, "connected subnet deleted or interface down";
 }
 
 /// The declaration.

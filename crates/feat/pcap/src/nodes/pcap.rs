@@ -15,8 +15,8 @@ use thalweg_graph::filter::{ByteFilter, MAX_BYTES};
 use thalweg_graph::{Built, ERROR_DROP, FeatureDecl, INTERFACE_OUTPUT, Kind, NodeDecl, Tap, TapCx};
 
 thalweg_graph::errors! {
-    CAPTURED: Info, 256, "packets captured";
-    FULL: Info, 256, "packets not captured: capture full";
+    CAPTURED: Info, UNKNOWN, "packets captured";
+    FULL: Info, UNKNOWN, "packets not captured: capture full";
 }
 
 /// The declaration.

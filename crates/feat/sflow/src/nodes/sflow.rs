@@ -30,11 +30,11 @@ use thalweg_tables::random::Random;
 use thalweg_tables::{SparseArray, zeroable};
 
 thalweg_graph::errors! {
-    PROCESSED: Info, 256, "sflow packets processed";
-    SAMPLED: Info, 256, "sflow packets sampled";
-    DROPPED: Info, 256, "sflow packets dropped";
-    DISCARDS: Info, 256, "sflow discards processed";
-    DISCARDS_DROPPED: Info, 256, "sflow discards dropped";
+    PROCESSED: Info, UNKNOWN, "sflow packets processed";
+    SAMPLED: Info, UNKNOWN, "sflow packets sampled";
+    DROPPED: Info, UNKNOWN, "sflow packets dropped";
+    DISCARDS: Info, UNKNOWN, "sflow discards processed";
+    DISCARDS_DROPPED: Info, UNKNOWN, "sflow discards dropped";
 }
 
 /// Declaration of the node.

@@ -43,7 +43,7 @@ pub const DROP: u64 = 1;
 const NODES: u64 = 2;
 
 thalweg_graph::errors! {
-    BLACKHOLE: Error, 269, "the Test drops it";
+    BLACKHOLE: Error, BLACKHOLE_ROUTE, "the Test drops it";
 }
 
 /// Has the input make packets: a frame per element.
