@@ -265,6 +265,11 @@ impl HostInterface {
         self.port.borrow().sockets().is_empty()
     }
 
+    /// Returns the MTU on a device with this one.
+    fn limited_mtu(&self, device: u32) -> u32 {
+        self.wanted_mtu.get().map_or(device, |mtu| mtu.min(device))
+    }
+
     fn failed(e: crate::Error) -> DeviceError {
         DeviceError::Failed(with_source(&e))
     }
@@ -330,6 +335,7 @@ impl Device for HostInterface {
             });
         }
         self.wanted_mtu.set(Some(mtu));
+        self.port.borrow().set_mtu(mtu);
         Ok(true)
     }
 
@@ -468,7 +474,10 @@ impl Device for HostInterface {
         port.set_promiscuous(all).map_err(Self::failed)?;
         port.refuse().map_err(Self::failed)?;
         let (rx, tx) = (std::mem::take(&mut port.rx), std::mem::take(&mut port.tx));
-        self.info.replace(port.info.clone());
+        port.set_mtu(self.limited_mtu(port.info.mtu));
+        // The interface has the MTU of the device that went away, until it follows this one.
+        let mtu = self.info.borrow().mtu;
+        self.info.replace(IfInfo { mtu, ..port.info.clone() });
         self.rx_size.set(port.rx_size());
         self.tx_size.set(port.tx_size());
         self.port.replace(port);
@@ -501,8 +510,9 @@ impl Device for HostInterface {
         if !has_new_mtu {
             return None;
         }
-        self.port.borrow().set_mtu(now.mtu);
-        Some(self.wanted_mtu.get().map_or(now.mtu, |mtu| mtu.min(now.mtu)))
+        let mtu = self.limited_mtu(now.mtu);
+        self.port.borrow().set_mtu(mtu);
+        Some(mtu)
     }
 
     fn caps(&self) -> Option<Caps> {
