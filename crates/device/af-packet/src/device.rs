@@ -460,6 +460,8 @@ impl Device for HostInterface {
     }
 
     fn detach(&self, c: &mut Control, sw_if: SwIfIndex) {
+        // Sockets know what the device has lost since they were last asked.
+        self.poll_missed(c, sw_if);
         self.rx.notify(c, self.input, || ToInput::Remove { sw_if });
         self.send_by(c, sw_if, Vec::new());
         self.port.borrow_mut().close();
