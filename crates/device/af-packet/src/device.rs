@@ -270,6 +270,15 @@ impl HostInterface {
         self.wanted_mtu.get().map_or(device, |mtu| mtu.min(device))
     }
 
+    /// Passes over that the device went away, of which the kernel's event may still be to come:
+    /// settings are those of the next one.
+    fn unless_away(done: Result<(), crate::Error>) -> Result<(), DeviceError> {
+        match done {
+            Err(e) if e.is_away() => Ok(()),
+            other => other.map_err(Self::failed),
+        }
+    }
+
     fn failed(e: crate::Error) -> DeviceError {
         DeviceError::Failed(with_source(&e))
     }
@@ -279,7 +288,7 @@ impl HostInterface {
     fn needs_all(&self, mac: MacAddr, all: bool) -> Result<(), DeviceError> {
         let framing = self.options.borrow().framing;
         let other = wants_all(framing, mac, &self.info.borrow());
-        self.port.borrow().set_promiscuous(all || other).map_err(Self::failed)?;
+        Self::unless_away(self.port.borrow().set_promiscuous(all || other))?;
         self.mac.set(mac);
         self.all.set(all);
         Ok(())
@@ -307,7 +316,7 @@ impl Device for HostInterface {
 
     fn set_admin(&self, c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
         if up && let Some(s) = self.port.borrow().sockets().first() {
-            s.switch_on().map_err(Self::failed)?;
+            Self::unless_away(s.switch_on())?;
         }
         self.rx.notify(c, self.input, || ToInput::Admin { sw_if, up });
         Ok(())

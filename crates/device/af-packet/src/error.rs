@@ -83,6 +83,11 @@ impl Error {
             _ => Self::System { name: name.to_owned(), what, source },
         }
     }
+
+    /// Returns whether the reason is that the device went away.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self, Self::System { source, .. } if source.raw_os_error() == Some(libc::ENODEV))
+    }
 }
 
 #[cfg(test)]
