@@ -141,10 +141,7 @@ impl Queue {
             tracing::warn!("{e}");
         }
         // No more come meanwhile.
-        let mut left = self.ring.capacity();
-        while left > 0 && self.ring.poll(FRAME_SIZE, |_| true) > 0 {
-            left = left.saturating_sub(FRAME_SIZE);
-        }
+        self.ring.discard();
         if up && let Err(e) = socket.accept() {
             tracing::error!("nothing is received: {e}");
         }

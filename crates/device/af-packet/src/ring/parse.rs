@@ -22,6 +22,8 @@ pub(super) const V3_HDR: usize = 48;
 pub(super) const V2_STATUS_AT: usize = 0;
 pub(super) const V3_STATUS_AT: usize = 20;
 pub(super) const V3_BLOCK_STATUS_AT: usize = 8;
+/// Offset of the number of packets of a block, which counts up while the kernel fills it.
+pub(super) const V3_BLOCK_PACKETS_AT: usize = 12;
 /// `sll_pkttype` within the `sockaddr_ll` that follows the header.
 const PKTTYPE_IN_SLL: usize = 10;
 const PACKET_OUTGOING: u8 = 4;
@@ -173,7 +175,7 @@ pub(super) fn v2_slot(slot: &[u8], status: u32, has_vnet: bool) -> Result<Slot, 
 pub(super) fn v3_block(block: &[u8]) -> Result<Block, Malformed> {
     // `tpacket_block_desc`: version, offset_to_priv, then status, num_pkts,
     // offset_to_first_pkt.
-    Ok(Block { packets: u32_at(block, 12)?, first: usize_at(block, 16)? })
+    Ok(Block { packets: u32_at(block, V3_BLOCK_PACKETS_AT)?, first: usize_at(block, 16)? })
 }
 
 /// Parses the packet at `at` of a V3 block; also returns the offset of the next one.
@@ -189,6 +191,20 @@ pub(super) fn v3_packet(
     let mut parsed = frame(slot, &V3, status, has_vnet, V3_HDR)?;
     parsed.start += at;
     Ok((parsed, at.checked_add(next).ok_or(Malformed)?))
+}
+
+/// Passes over the first packets of a V3 block; returns where the next one is, and the number of
+/// packets left. A broken chain is found, and counted, where it begins.
+#[cold]
+pub(super) fn v3_after(block: &[u8], head: Block, count: u32) -> (usize, u32) {
+    let (mut at, mut left) = (head.first, head.packets);
+    let next = |at: usize| at.checked_add(usize_at(block.get(at..)?, 0).ok()?);
+    while left > head.packets.saturating_sub(count)
+        && let Some(next) = next(at)
+    {
+        (at, left) = (next, left - 1);
+    }
+    (at, left)
 }
 
 /// Returns whether a frame has at least an Ethernet header.
@@ -243,6 +259,11 @@ mod tests {
         assert_eq!((one.start, one.len, next), (48 + 82, 60, 208));
         let (two, _) = v3_packet(&block, next, true).unwrap();
         assert_eq!((two.start, two.len), (208 + 82, 100));
+        let after = |count| v3_after(&block, head, count);
+        assert_eq!((after(0), after(1)), ((48, 2), (208, 1)));
+        assert_eq!((after(2).1, after(9).1), (0, 0));
+        let broken = Block { packets: 9, first: 48 };
+        assert_eq!(v3_after(&block[..100], broken, 5), (208, 8), "the second is beyond the end");
     }
 
     #[test]
@@ -295,7 +316,10 @@ mod tests {
                 prop_assert!(block.get(packet.start..packet.start + packet.len).is_some());
                 at = after;
             }
-            let _ = v3_block(&block);
+            if let Ok(head) = v3_block(&block) {
+                let (_, left) = v3_after(&block, head, first);
+                prop_assert!(left <= head.packets);
+            }
         }
     }
 }

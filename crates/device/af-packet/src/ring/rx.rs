@@ -103,6 +103,8 @@ pub struct RxRing {
     cursor: Cursor,
     /// V3: offset of the next packet in the block at the cursor, and packets left.
     block: Option<(usize, u32)>,
+    /// V3: number of packets at the start of the block at the cursor that are not wanted.
+    stale: u32,
     reader: FrameReader,
 }
 
@@ -127,6 +129,7 @@ impl RxRing {
             // The receive ring comes first in the mapping.
             cursor: Cursor::new(0),
             block: None,
+            stale: 0,
             reader: FrameReader {
                 large: vec![0; LARGEST].into_boxed_slice(),
                 stats: RxStats::default(),
@@ -162,6 +165,21 @@ impl RxRing {
             || self.socket.region.word(self.cursor.at + status_at).load(Ordering::Acquire)
                 & parse::USER
                 != 0
+    }
+
+    /// Passes over all frames of the ring, those included that are in a V3 block which the kernel
+    /// still fills. For the time in which the socket [refuses](Socket::refuse) frames.
+    pub fn discard(&mut self) {
+        /// Frames at a time.
+        const BATCH: usize = 256;
+        let mut left = self.capacity();
+        while left > 0 && self.poll(BATCH, |_| true) > 0 {
+            left = left.saturating_sub(BATCH);
+        }
+        if self.socket.version == Version::V3 && self.block.is_none() {
+            let packets_at = self.cursor.at + parse::V3_BLOCK_PACKETS_AT;
+            self.stale = self.socket.region.word(packets_at).load(Ordering::Acquire);
+        }
     }
 
     /// Calls `each` for up to `max` waiting frames, until it returns `false`.
@@ -221,14 +239,17 @@ impl RxRing {
         let mut given = 0;
         let mut more = true;
         while more && given < max && self.is_ready() {
-            let Self { socket, ring, cursor, block, reader } = self;
+            let Self { socket, ring, cursor, block, stale, reader } = self;
             // SAFETY: `is_ready` read with Acquire that the block is ours, or did so
             // when `block` was set; it goes back to the kernel below, after the last
             // use of `bytes`.
             let bytes = unsafe { socket.region.slice(cursor.at, ring.block) };
             let (mut at, mut left) = match (*block, parse::v3_block(bytes)) {
                 (Some(position), _) => position,
-                (None, Ok(head)) => (head.first, head.packets),
+                (None, Ok(head)) => match std::mem::take(stale) {
+                    0 => (head.first, head.packets),
+                    count => parse::v3_after(bytes, head, count),
+                },
                 (None, Err(_)) => (0, 0),
             };
             while more && left > 0 && given < max {
@@ -247,6 +268,9 @@ impl RxRing {
                 break;
             }
             *block = None;
+            // The kernel resets it when it begins to fill the block, which may be later.
+            let packets = socket.region.word(cursor.at + parse::V3_BLOCK_PACKETS_AT);
+            packets.store(0, Ordering::Relaxed);
             let status = socket.region.word(cursor.at + parse::V3_BLOCK_STATUS_AT);
             status.store(0, Ordering::Release);
             cursor.advance(ring);
