@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod drivers;
 pub mod ip4;
 pub mod ip6;
 mod setup;

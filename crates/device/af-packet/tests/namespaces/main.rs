@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod rings;
+mod suite;
 mod support;
 mod wire;
 
