@@ -134,6 +134,9 @@ pub trait Device: 'static {
     fn detach(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Receives and transmits by a device of this name, as before the other went away.
     ///
+    /// [`Device::system_changed`] is called next, and reports the MTU if it is not that of the
+    /// device before.
+    ///
     /// # Errors
     /// If the device is of another kind or the system fails.
     fn attach(&self, _c: &mut Control, _sw_if: SwIfIndex, _to: &str) -> Result<(), DeviceError> {
@@ -143,7 +146,8 @@ pub trait Device: 'static {
     fn caps(&self) -> Option<Caps> {
         None
     }
-    /// Called periodically after [`count_missed`](crate::queues::count_missed): passes the device's drop counts to workers, which own the counters.
+    /// Called periodically after [`count_missed`](crate::queues::count_missed): passes the device's
+    /// drop counts to workers, which own the counters.
     fn poll_missed(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Stops everything before the interface is deleted.
     fn delete(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
