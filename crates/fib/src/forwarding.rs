@@ -362,7 +362,7 @@ impl Forwarding {
         // Others of the neighbour know it.
         let plain = |link| AdjacencyKey { link, imposed: Imposed::NONE, ..key };
         let others = LinkType::ALL.into_iter().filter_map(|l| Some(self.find_key(plain(l))?.mac));
-        // All of them do, or none does: one is asked, as there may be very many.
+        // All of them do, or none does: one of up to `CAPACITY` is asked.
         let mac = others.chain(self.imposing_to(sw_if, peer).map(|d| self.mac(d))).next().flatten();
         self.adjacencies.insert(key, dpo);
         self.by_interface.insert((sw_if, dpo));

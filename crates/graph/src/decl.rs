@@ -84,7 +84,7 @@ pub struct ArcDecl {
     pub end: &'static str,
 }
 
-/// Stages of an arc: a packet passes the features of an earlier one first, whatever their names are.
+/// Stages of an arc: a packet passes the features of an earlier one first, whatever their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Whether the interface takes or sends such packets at all.

@@ -179,8 +179,8 @@ impl Client {
         }
     }
 
-    /// Runs one or more commands, of any length in all, and passes on their output as it comes. Ends
-    /// at the first that fails.
+    /// Runs one or more commands, of any length in all, and passes on their output as it comes.
+    /// Ends at the first that fails.
     ///
     /// # Errors
     /// If the connection breaks, or [`ClientError::Output`] if `out` cannot be written. A command

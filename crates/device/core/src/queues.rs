@@ -1,8 +1,8 @@
 //! Receive queues of a device: the workers that poll them, their modes, and the frames that the
 //! device lost.
 //!
-//! A driver keeps a [`Queues`] for each device. Queues that nobody placed go to the workers with the
-//! fewest, whatever drivers these are of.
+//! A driver keeps a [`Queues`] for each device. Queues that nobody placed go to the workers with
+//! the fewest, whatever drivers these are of.
 
 use crate::interface::Interfaces;
 use crate::{DeviceError, RxQueue, SwIfIndex};

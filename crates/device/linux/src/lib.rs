@@ -1,10 +1,10 @@
 //! Shared parts of drivers for Linux network devices.
 //!
 //! * [`IfInfo`] describes a device; [`LinkMonitor`] reports changes.
-//! * [`follow`]: interfaces follow link, MTU and MAC address of their devices, wait for devices that
-//!   went away, and are attached again when these are back.
-//! * [`VnetHdr`]: the header that describes a packet's pending offload work; [`offload`] converts it
-//!   from and to a packet's metadata.
+//! * [`follow`]: interfaces follow link, MTU and MAC address of their devices, wait for devices
+//!   that went away, and are attached again when these are back.
+//! * [`VnetHdr`]: the header that describes a packet's pending offload work; [`offload`] converts
+//!   it from and to a packet's metadata.
 //! * [`gro`]: joins TCP segments for the kernel.
 //! * [`sys`]: system calls.
 
@@ -42,8 +42,8 @@ impl From<Framing> for Link {
     }
 }
 
-/// Default MAC address of an interface on a device: derived from the device's own, so that it is the
-/// same after a restart, but different, so that the kernel's stack ignores our frames.
+/// Default MAC address of an interface on a device: derived from the device's own, so that it is
+/// the same after a restart, but different, so that the kernel's stack ignores our frames.
 pub fn default_mac(device: MacAddr) -> MacAddr {
     let [_, _, c, d, e, f] = device.octets();
     let mac = MacAddr::new(0x02, 0xfe, c, d, e, f);

@@ -10,8 +10,9 @@
 //! frames per second, but bad for request-reply traffic. V2 is the default.
 //!
 //! **Slots and large frames.** A device may deliver frames of up to 64 KiB with pending
-//! segmentation and checksums (see [`VnetHdr`](thalweg_device_linux::VnetHdr)). Slots of that size would make a ring of useful
-//! depth enormous, so slots hold what the MTU allows, and the few larger frames bypass the ring:
+//! segmentation and checksums (see [`VnetHdr`](thalweg_device_linux::VnetHdr)). Slots of that size
+//! would make a ring of useful depth enormous, so slots hold what the MTU allows, and the few
+//! larger frames bypass the ring:
 //! the kernel queues them on the socket ([`RxRing`] fetches them in order), and [`TxRing`] sends
 //! them directly from the caller's buffers. Where the kernel does not let us enlarge the socket's
 //! queue (no root), slots are large and few instead.
