@@ -19,8 +19,8 @@ use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::MacAddr;
 
 thalweg_graph::errors! {
-    DOWN: Error, 331, "interface is down";
-    SHORT: Error, 324, "frame too short";
+    DOWN: Error, DEV_READY, "interface is down";
+    SHORT: Error, PKT_TOO_SMALL, "frame too short";
 }
 
 /// Stands in for Ethernet: passes what an interface receives to the other one.
