@@ -217,8 +217,29 @@ impl Built {
 /// thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup", LOCAL => "ip4-local" }
 /// assert_eq!(NEXT_NODES, ["ip4-lookup", "ip4-local"]);
 /// ```
+///
+/// The first ones may have a list of their own, for a node that goes on to them only. Their
+/// verdicts are those of both nodes:
+///
+/// ```
+/// thalweg_graph::next_nodes! {
+///     SHARED { LOOKUP => "ip4-lookup", LOCAL => "ip4-local" }
+///     PUNT => "ip4-punt",
+/// }
+/// assert_eq!(SHARED, ["ip4-lookup", "ip4-local"]);
+/// assert_eq!(NEXT_NODES, ["ip4-lookup", "ip4-local", "ip4-punt"]);
+/// assert_eq!(PUNT, thalweg_graph::Verdict::next(2));
+/// ```
 #[macro_export]
 macro_rules! next_nodes {
+    (
+        $first:ident { $($begin:ident => $shared:literal),* $(,)? }
+        $($name:ident => $node:literal),* $(,)?
+    ) => {
+        $crate::next_nodes! { $($begin => $shared,)* $($name => $node,)* }
+        /// The first of the next nodes.
+        pub(crate) const $first: &[&str] = &[$($shared),*];
+    };
     ($($name:ident => $node:literal),* $(,)?) => {
         $crate::next_nodes!(@consts 0u16; $($name,)*);
         /// Next nodes in the order of the verdicts above.
@@ -242,17 +263,52 @@ macro_rules! next_nodes {
 /// }
 /// assert_eq!(ERRORS.len(), 2);
 /// ```
+///
+/// The first ones may have a list of their own, for a node that counts nothing else. Their
+/// constants are those of both nodes:
+///
+/// ```
+/// thalweg_graph::errors! {
+///     SHARED {
+///         TTL: Error, TTL_EXCEEDED, "ip4 ttl <= 1";
+///         SEEN: Info, UNKNOWN, "packets seen";
+///     }
+///     LOST: Error, UNKNOWN, "packets lost";
+/// }
+/// let names = |list: &[thalweg_graph::ErrorDecl]| list.iter().map(|e| e.name).collect::<Vec<_>>();
+/// assert_eq!(names(SHARED), ["TTL", "SEEN"]);
+/// assert_eq!(names(ERRORS), ["TTL", "SEEN", "LOST"]);
+/// assert_eq!(LOST, thalweg_graph::ErrorCode(2));
+/// ```
 #[macro_export]
 macro_rules! errors {
+    (
+        $first:ident {
+            $($begin:ident: $degree:ident, $reason:ident, $shared:literal;)*
+        }
+        $($name:ident: $severity:ident, $discard:ident, $text:literal;)*
+    ) => {
+        $crate::errors! {
+            $($begin: $degree, $reason, $shared;)*
+            $($name: $severity, $discard, $text;)*
+        }
+        /// The first of the counters.
+        pub(crate) const $first: &[$crate::ErrorDecl] =
+            $crate::errors!(@list $($begin: $degree, $reason, $shared;)*);
+    };
     ($($name:ident: $severity:ident, $discard:ident, $text:literal;)*) => {
         $crate::errors!(@consts 0u16; $($name,)*);
         /// Counters in the order of the constants above.
-        pub(crate) const ERRORS: &[$crate::ErrorDecl] = &[$($crate::ErrorDecl {
+        pub(crate) const ERRORS: &[$crate::ErrorDecl] =
+            $crate::errors!(@list $($name: $severity, $discard, $text;)*);
+    };
+    (@list $($name:ident: $severity:ident, $discard:ident, $text:literal;)*) => {
+        &[$($crate::ErrorDecl {
             name: stringify!($name),
             text: $text,
             severity: $crate::Severity::$severity,
             discard: $crate::discard::$discard,
-        }),*];
+        }),*]
     };
     (@consts $i:expr; $name:ident, $($rest:ident,)*) => {
         #[allow(dead_code)]

@@ -16,14 +16,18 @@ use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 
 thalweg_graph::next_nodes! {
-    ICMP => "ip4-icmp-input",
-    ICMP_ERROR => "ip4-icmp-error",
-    PUNT => "ip4-punt",
+    DEMUX_NODES {
+        ICMP => "ip4-icmp-input",
+        ICMP_ERROR => "ip4-icmp-error",
+        PUNT => "ip4-punt",
+    }
     END => "ip4-local-end-of-arc",
 }
 thalweg_graph::errors! {
-    NO_PORT: Info, PORT_UNREACHABLE, "no listener for dst port";
-    NO_PROTOCOL: Info, PROTOCOL_UNREACHABLE, "unknown ip protocol";
+    DEMUX_ERRORS {
+        NO_PORT: Info, PORT_UNREACHABLE, "no listener for dst port";
+        NO_PROTOCOL: Info, PROTOCOL_UNREACHABLE, "unknown ip protocol";
+    }
     FRAGMENT: Error, UNKNOWN, "ip4 fragments to local address not reassembled";
 }
 
@@ -48,18 +52,13 @@ struct Ip4Local {
     demux: Demux,
 }
 
-/// Finds the node for a packet to the router itself. Its verdicts and errors are the first ones
-/// that this node declares.
+/// Finds the node for a packet to the router itself. Its verdicts and errors are [`DEMUX_NODES`]
+/// and [`DEMUX_ERRORS`].
 pub(super) struct Demux {
     takers: Arc<Snapshot<Takers<u32>>>,
     punt: Punt,
     reasons: Arc<Reasons>,
 }
-
-/// Next nodes of [`Demux`].
-pub(super) const DEMUX_NODES: &[&str] = NEXT_NODES.split_at(3).0;
-/// Errors of [`Demux`].
-pub(super) const DEMUX_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(2).0;
 
 /// The port that a datagram is for; `None` if its length is wrong (RFC 768).
 fn udp_port(p: &PktMut<'_>) -> Option<u16> {

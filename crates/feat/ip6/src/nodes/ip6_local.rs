@@ -17,17 +17,21 @@ use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv6::{HEADER_LEN, Ipv6View, Transport};
 
 thalweg_graph::next_nodes! {
-    ICMP => "ip6-icmp-input",
-    ICMP_ERROR => "ip6-icmp-error",
-    PUNT => "ip6-punt",
+    DEMUX_NODES {
+        ICMP => "ip6-icmp-input",
+        ICMP_ERROR => "ip6-icmp-error",
+        PUNT => "ip6-punt",
+    }
     END => "ip6-local-end-of-arc",
 }
 thalweg_graph::errors! {
-    NO_PORT: Info, PORT_UNREACHABLE, "no listener for dst port";
-    NO_PROTOCOL: Info, PROTOCOL_UNREACHABLE, "unknown ip protocol";
-    EXTENSION: Error, IPV6_BAD_EXTHDR, "ip6 extension headers cannot be read";
-    UDP_LENGTH: Error, UDP_PARSING, "ip6 udp length is wrong";
-    UDP_CHECKSUM: Error, IP_HEADER_CORRUPTED, "ip6 udp checksum is wrong or missing";
+    DEMUX_ERRORS {
+        NO_PORT: Info, PORT_UNREACHABLE, "no listener for dst port";
+        NO_PROTOCOL: Info, PROTOCOL_UNREACHABLE, "unknown ip protocol";
+        EXTENSION: Error, IPV6_BAD_EXTHDR, "ip6 extension headers cannot be read";
+        UDP_LENGTH: Error, UDP_PARSING, "ip6 udp length is wrong";
+        UDP_CHECKSUM: Error, IP_HEADER_CORRUPTED, "ip6 udp checksum is wrong or missing";
+    }
     FRAGMENT: Error, UNKNOWN, "ip6 fragments to local address not reassembled";
 }
 
@@ -52,18 +56,13 @@ struct Ip6Local {
     demux: Demux,
 }
 
-/// Finds the node for a packet to the router itself. Its verdicts and errors are the first ones
-/// that this node declares.
+/// Finds the node for a packet to the router itself. Its verdicts and errors are [`DEMUX_NODES`]
+/// and [`DEMUX_ERRORS`].
 pub(super) struct Demux {
     takers: Arc<Snapshot<Takers<u128>>>,
     punt: Punt,
     reasons: Arc<Reasons>,
 }
-
-/// Next nodes of [`Demux`].
-pub(super) const DEMUX_NODES: &[&str] = NEXT_NODES.split_at(3).0;
-/// Errors of [`Demux`].
-pub(super) const DEMUX_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(5).0;
 
 /// The transport of a packet; `None` if its extension headers cannot be read.
 fn transport(data: &[u8]) -> Option<Transport<'_>> {

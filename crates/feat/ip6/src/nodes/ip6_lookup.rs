@@ -26,19 +26,18 @@ thalweg_graph::next_nodes! {
     RECEIVED => "interface-rx-dpo-ip6",
 }
 thalweg_graph::errors! {
-    NO_ROUTE: Error, NET_UNREACHABLE, "no route";
-    UNREACHABLE: Error, HOST_UNREACHABLE, "unreachable route";
-    PROHIBITED: Error, DST_HOST_PROHIBITED, "prohibited route";
-    BLACKHOLE: Error, BLACKHOLE_ROUTE, "drop route";
-    DOWN: Error, DEV_READY, "next-hop interface is down";
-    MULTICAST: Error, UNKNOWN_L3, "multicast routing not supported";
-    UNRESOLVED: Error, HOST_UNREACHABLE, "next hop of the route leads nowhere";
-    DEPTH: Error, TTL_EXCEEDED, "too many ip6 look-ups of one packet";
+    LOOKUP_ERRORS {
+        NO_ROUTE: Error, NET_UNREACHABLE, "no route";
+        UNREACHABLE: Error, HOST_UNREACHABLE, "unreachable route";
+        PROHIBITED: Error, DST_HOST_PROHIBITED, "prohibited route";
+        BLACKHOLE: Error, BLACKHOLE_ROUTE, "drop route";
+        DOWN: Error, DEV_READY, "next-hop interface is down";
+        MULTICAST: Error, UNKNOWN_L3, "multicast routing not supported";
+        UNRESOLVED: Error, HOST_UNREACHABLE, "next hop of the route leads nowhere";
+        DEPTH: Error, TTL_EXCEEDED, "too many ip6 look-ups of one packet";
+    }
     BACK: Error, BLACKHOLE_ROUTE, "punt redirect leads to the router itself";
 }
-
-/// Errors of look-ups: all but that of redirects.
-pub(super) const LOOKUP_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(8).0;
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
