@@ -1,9 +1,11 @@
-//! What the nodes do with a packet.
+//! The nodes, which differ in the version of IP and the way of packets.
 
-use crate::{All, Clamp};
+use crate::{All, Clamp, Limits};
 use std::fmt::Write;
-use thalweg_buffer::{Flags, PktMut, SwIfIndex};
-use thalweg_graph::NodeCx;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame, PktMut, SwIfIndex};
+use thalweg_graph::{BuildCx, Built, Node, NodeCx, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv6;
@@ -11,10 +13,86 @@ use thalweg_wire::nat::packet;
 use thalweg_wire::packet::PacketView;
 use thalweg_wire::tcp::{self, TcpOption, TcpView};
 
+thalweg_graph::errors! {
+    CLAMPED: Info, UNKNOWN, "clamped";
+}
+
 /// Offset of the next header in that of IPv6.
 const NEXT_HEADER: usize = 6;
 /// Offset of the flags in a TCP header.
 const FLAGS: usize = 13;
+
+/// A version of IP.
+pub(crate) trait Version: 'static {
+    /// Returns where the TCP segment of a packet that opens a connection begins and ends.
+    fn opening(packet: &[u8]) -> Option<(usize, usize)>;
+
+    /// Returns the limit for its connections.
+    fn limit(limits: &Limits) -> Option<Clamp>;
+
+    /// Describes a packet.
+    fn describe(packet: &[u8], out: &mut dyn Write);
+}
+
+/// IPv4. Where a packet is a fragment, its first one has the option.
+pub(crate) struct Ip4;
+
+impl Version for Ip4 {
+    #[inline]
+    fn opening(packet: &[u8]) -> Option<(usize, usize)> {
+        if packet.get(9) != Some(&protocol::TCP) {
+            return None;
+        }
+        let parsed = packet::parse(packet, 0);
+        // Without a whole header there are no flags.
+        (parsed.flags & tcp::flag::SYN != 0).then_some((parsed.l4, parsed.end))
+    }
+
+    fn limit(limits: &Limits) -> Option<Clamp> {
+        limits.ip4
+    }
+
+    fn describe(packet: &[u8], out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip4(packet, out, 0);
+    }
+}
+
+/// IPv6.
+pub(crate) struct Ip6;
+
+impl Version for Ip6 {
+    #[inline]
+    fn opening(packet: &[u8]) -> Option<(usize, usize)> {
+        match packet.get(NEXT_HEADER) {
+            // The common case: no extension headers, and not the first segment of a connection.
+            Some(&protocol::TCP) => {
+                let flags = packet.get(ipv6::HEADER_LEN + FLAGS);
+                if flags.is_none_or(|flags| flags & tcp::flag::SYN == 0) {
+                    return None;
+                }
+            }
+            Some(&protocol::UDP | &protocol::ICMPV6) | None => return None,
+            Some(_) => {}
+        }
+        opening_behind_extensions(packet)
+    }
+
+    fn limit(limits: &Limits) -> Option<Clamp> {
+        limits.ip6
+    }
+
+    fn describe(packet: &[u8], out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip6(packet, out, 0);
+    }
+}
+
+/// [`Version::opening`] for what may open a connection, behind extension headers or not.
+#[inline(never)]
+fn opening_behind_extensions(packet: &[u8]) -> Option<(usize, usize)> {
+    let view = PacketView::read_prefix(packet)?;
+    let opens = view.tcp_flags().is_some_and(|flags| flags & tcp::flag::SYN != 0);
+    opens.then(|| (view.l4(), view.end()))
+}
 
 /// Lowers the MSS of a segment at these offsets to the limit; returns whether it has.
 fn lower(p: &mut PktMut<'_>, (l4, end): (usize, usize), limit: Option<Clamp>) -> bool {
@@ -32,68 +110,49 @@ fn lower(p: &mut PktMut<'_>, (l4, end): (usize, usize), limit: Option<Clamp>) ->
     true
 }
 
-/// Lowers the MSS of an IPv4 packet that opens a connection to the limit of an interface; returns
-/// whether it has. Where the packet is a fragment, its first one has the option.
-#[inline]
-pub(crate) fn ip4(
-    limits: &Snapshot<All>,
-    cx: &NodeCx<'_>,
-    p: &mut PktMut<'_>,
-    sw_if: SwIfIndex,
-) -> bool {
-    if p.data().get(9) != Some(&protocol::TCP) {
-        return false;
-    }
-    let parsed = packet::parse(p.data(), 0);
-    // Without a whole header there are no flags.
-    if parsed.flags & tcp::flag::SYN == 0 {
-        return false;
-    }
-    let limit = limits.load(cx.guard()).get(&sw_if).and_then(|limits| limits.ip4);
-    lower(p, (parsed.l4, parsed.end), limit)
+/// The way of packets that the interface with the limit receives.
+pub(crate) const IN: bool = false;
+/// The way of packets that it sends.
+pub(crate) const OUT: bool = true;
+
+/// Lowers the MSS of the SYNs of a version that go one way.
+pub(crate) struct Lower<V, const WAY: bool> {
+    limits: Arc<Snapshot<All>>,
+    version: PhantomData<fn() -> V>,
 }
 
-/// [`ip4`] for an IPv6 packet.
-#[inline]
-pub(crate) fn ip6(
-    limits: &Snapshot<All>,
-    cx: &NodeCx<'_>,
-    p: &mut PktMut<'_>,
-    sw_if: SwIfIndex,
-) -> bool {
-    let data = p.data();
-    match data.get(NEXT_HEADER) {
-        // The common case: no extension headers, and not the first segment of a connection.
-        Some(&protocol::TCP) => {
-            let flags = data.get(ipv6::HEADER_LEN + FLAGS);
-            if flags.is_none_or(|flags| flags & tcp::flag::SYN == 0) {
-                return false;
-            }
+impl<V: Version, const WAY: bool> Lower<V, WAY> {
+    /// Builds the node.
+    pub(crate) fn build(cx: &BuildCx<'_>) -> Built {
+        Built::node(Self { limits: cx.shared(), version: PhantomData })
+    }
+
+    fn limit(&self, cx: &NodeCx<'_>, sw_if: SwIfIndex) -> Option<Clamp> {
+        self.limits.load(cx.guard()).get(&sw_if).and_then(V::limit)
+    }
+
+    /// Lowers the MSS of a packet whose segment is there to the limit of its interface.
+    #[inline(never)]
+    fn opened(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, at: (usize, usize)) {
+        let limit = self.limit(cx, if WAY == OUT { p.tx_if() } else { p.rx_if() });
+        if lower(p, at, limit) {
+            cx.count(CLAMPED, 1);
         }
-        Some(&protocol::UDP | &protocol::ICMPV6) | None => return false,
-        Some(_) => {}
     }
-    ip6_segment(limits, cx, p, sw_if)
 }
 
-/// [`ip6`] for what may open a connection, behind extension headers or not.
-#[inline(never)]
-fn ip6_segment(
-    limits: &Snapshot<All>,
-    cx: &NodeCx<'_>,
-    p: &mut PktMut<'_>,
-    sw_if: SwIfIndex,
-) -> bool {
-    let Some(view) = PacketView::read_prefix(p.data()) else { return false };
-    if view.tcp_flags().is_none_or(|flags| flags & tcp::flag::SYN == 0) {
-        return false;
+impl<V: Version, const WAY: bool> Node for Lower<V, WAY> {
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        if let Some(at) = V::opening(p.data()) {
+            self.opened(cx, &mut p, at);
+        }
+        Verdict::CONTINUE
     }
-    let at = (view.l4(), view.end());
-    let limit = limits.load(cx.guard()).get(&sw_if).and_then(|limits| limits.ip6);
-    lower(p, at, limit)
-}
 
-/// Writes the limit that a trace shows.
-pub(crate) fn trace(limit: Option<Clamp>, out: &mut dyn Write) {
-    let _ = writeln!(out, "max mss: {}", limit.map_or(0, |limit| limit.mss));
+    fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let limit = self.limit(cx, if WAY == OUT { frame.tx_if(i) } else { frame.rx_if(i) });
+        let _ = writeln!(out, "max mss: {}", limit.map_or(0, |limit| limit.mss));
+        V::describe(frame.data(i), out);
+    }
 }

@@ -2,16 +2,8 @@
 //!
 //! Reads: the IPv6 and TCP headers. Next: the next feature of the `ip6-unicast` arc.
 
-use crate::{All, lower};
-use std::fmt::Write;
-use std::sync::Arc;
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
-use thalweg_tables::snapshot::Snapshot;
-
-thalweg_graph::errors! {
-    CLAMPED: Info, UNKNOWN, "clamped";
-}
+use crate::lower::{ERRORS, IN, Ip6, Lower};
+use thalweg_graph::{FeatureDecl, NodeDecl, Stage};
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -19,27 +11,6 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     feature: Some(FeatureDecl::on("ip6-unicast").at(Stage::Shaping)),
-    build: |cx| Built::node(ClampIn { limits: cx.shared() }),
+    build: Lower::<Ip6, IN>::build,
     ..NodeDecl::DEFAULT
 };
-
-struct ClampIn {
-    limits: Arc<Snapshot<All>>,
-}
-
-impl Node for ClampIn {
-    #[inline]
-    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let rx_if = p.rx_if();
-        if lower::ip6(&self.limits, cx, &mut p, rx_if) {
-            cx.count(CLAMPED, 1);
-        }
-        Verdict::CONTINUE
-    }
-
-    fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let limits = self.limits.load(cx.guard()).get(&frame.rx_if(i));
-        lower::trace(limits.and_then(|limits| limits.ip6), out);
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-}
