@@ -1,14 +1,30 @@
-//! ICMP errors about packets that are not forwarded: their rate limit, and their way out.
+//! ICMP errors about packets that are not forwarded: requests by nodes, their rate limit, and their
+//! way out.
 
-use thalweg_buffer::{Packet, PktMut};
+use thalweg_buffer::{IcmpCause, Packet, PktMut};
 use thalweg_device::SwIfIndex;
-use thalweg_graph::{ArcId, BuildCx, NodeCx, Verdict, clock};
+use thalweg_graph::{ArcId, BuildCx, ErrorCode, NodeCx, Verdict, clock};
 use thalweg_tables::limit::{RateLimit, Shares};
 
 /// Errors per second, and burst size, that a worker sends about packets of all interfaces.
 const ALL: (u32, u32) = (1000, 100);
 /// The same of each interface, ahead of what they have in common.
 const EACH: (u32, u32) = (50, 20);
+
+/// Requests an ICMP error from the version's node for them (the calling node's next `to`) before
+/// the packet is dropped for `reason` of the calling node.
+#[inline]
+pub fn request_error(
+    cx: &mut NodeCx<'_>,
+    p: &mut PktMut<'_>,
+    cause: IcmpCause,
+    reason: ErrorCode,
+    to: Verdict,
+) -> Verdict {
+    p.set_aux(cx.error_id(reason));
+    p.meta_mut().icmp = cause;
+    to
+}
 
 /// The rate limit of a worker's ICMP errors (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)).
 /// Each interface has a share of its own: a flood at one leaves hosts at others their answers. All

@@ -12,8 +12,9 @@
 //! * [`link`]: link headers of packets.
 //! * [`icmp_errors`]: rate limit and way out of ICMP errors.
 //! * [`local`]: who takes packets to the router itself.
+//! * [`lookup`]: verdicts for packets that have been looked up.
 //! * [`path_mtu`]: the longest packet that reaches an address.
-//! * [`redirect`]: where punted packets go.
+//! * [`redirect`]: where punted packets go, and [`punt_redirect`], their node.
 //! * [`start`]: the beginning of an arc.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
@@ -29,9 +30,11 @@ mod fib_text;
 pub mod icmp_errors;
 pub mod link;
 pub mod local;
+pub mod lookup;
 pub mod path_mtu;
 pub mod ping;
 pub mod prefixes;
+pub mod punt_redirect;
 pub mod redirect;
 pub mod replace;
 mod settings;

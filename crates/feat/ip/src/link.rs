@@ -9,9 +9,13 @@ use thalweg_buffer::{FRAME_SIZE, Frame, Iface, LOCAL_IF, PktMut, Rows};
 use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, Kind, LinkRewrite, LinkType};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{BuildCx, FrameVerdict, NodeId, Verdict};
+use thalweg_tables::Address;
 
 /// What packets of a version have of their own. They begin with 20 bytes of header at least.
 pub trait Packets: 'static {
+    /// Addresses, as numbers.
+    type Address: Address;
+
     /// What links carry.
     const LINK: LinkType;
 

@@ -13,6 +13,8 @@ pub struct Ipv4Packets;
 pub type Link = thalweg_feat_ip::link::Link<Ipv4Packets>;
 
 impl Packets for Ipv4Packets {
+    type Address = u32;
+
     const LINK: LinkType = LinkType::Ip4;
 
     #[inline(always)]

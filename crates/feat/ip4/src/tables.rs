@@ -5,14 +5,12 @@ use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_arp::IfAddrs;
+use thalweg_feat_ip::lookup::MAX_LOOKUPS;
 use thalweg_fib::forwarding::LOCAL;
 use thalweg_fib::{Dpo, DpoTable, EntryState, Kind, MAX_BUCKETS, Routes, TableId};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_tables::{CowTable, Lpm4Reader};
-
-/// Maximum number of further tables in which a packet is looked up.
-pub(crate) const MAX_LOOKUPS: usize = 4;
 
 /// A table as workers read it.
 #[derive(Clone, Debug)]

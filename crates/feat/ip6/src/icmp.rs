@@ -1,18 +1,20 @@
-//! ICMPv6 errors: requests by nodes, and what may be answered (RFC 4443 section 2.4).
+//! ICMPv6 errors, and what may be answered (RFC 4443 section 2.4).
 
 use crate::tables::Tables;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
-use thalweg_buffer::{IcmpCause, PktMut};
+use thalweg_buffer::IcmpCause;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::icmp_errors::WayOut;
 use thalweg_feat_nd::IfAddrs;
-use thalweg_graph::{BuildCx, ErrorCode, NodeCx, Verdict};
+use thalweg_graph::{BuildCx, Verdict};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv6::{Icmp6Repr, kind};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv6::Ipv6View;
+
+pub use thalweg_feat_ip::icmp_errors::request_error;
 
 const fn cause(kind: u8, code: u8) -> IcmpCause {
     IcmpCause { kind, code, mtu: 0 }
@@ -45,20 +47,6 @@ pub(crate) const fn unrecognized_header(pointer: u16) -> IcmpCause {
 /// What is at `pointer` must not be there, or must be known.
 pub(crate) const fn parameter_problem(code: u8, pointer: u16) -> IcmpCause {
     IcmpCause { mtu: pointer, ..cause(kind::PARAMETER_PROBLEM, code) }
-}
-
-/// Requests an ICMPv6 error from `ip6-icmp-error` (the calling node's next `to`) before the packet
-/// is dropped for `reason` of the calling node.
-pub fn request_error(
-    cx: &mut NodeCx<'_>,
-    p: &mut PktMut<'_>,
-    cause: IcmpCause,
-    reason: ErrorCode,
-    to: Verdict,
-) -> Verdict {
-    p.set_aux(cx.error_id(reason));
-    p.meta_mut().icmp = cause;
-    to
 }
 
 /// Sources of the router's errors.

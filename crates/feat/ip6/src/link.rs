@@ -15,6 +15,8 @@ pub struct Ipv6Packets;
 pub type Link = thalweg_feat_ip::link::Link<Ipv6Packets>;
 
 impl Packets for Ipv6Packets {
+    type Address = u128;
+
     const LINK: LinkType = LinkType::Ip6;
 
     #[inline(always)]

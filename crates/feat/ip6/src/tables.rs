@@ -11,9 +11,6 @@ use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_tables::{CowTable, Lpm6Reader};
 
-/// Maximum number of further tables in which a packet is looked up.
-pub(crate) const MAX_LOOKUPS: usize = 4;
-
 /// A table as workers read it.
 #[derive(Clone, Debug)]
 pub struct Fib {

@@ -3,15 +3,16 @@
 //! Reads: rx interface (its table). Writes: aux (the forwarding object). Next: by the object's
 //! kind.
 
-use crate::tables::{Fib, MAX_LOOKUPS, Tables};
+use crate::icmp::Cause;
+use crate::link::Ipv4Packets;
+use crate::tables::{Fib, Tables};
 use std::fmt::Write;
-use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Rows};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{Counted, Dpo, DpoTable, Kind, LinkType, ObjectCounters, TableId};
-use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::snapshot::Snapshot;
+use thalweg_feat_ip::lookup::{self, Refusal, Routed};
+use thalweg_fib::{Dpo, Kind, TableId};
+use thalweg_graph::{BuildCx, Built, ErrorCode, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::flow::{FACTORS, five_tuple, hash_v4};
 
 thalweg_graph::next_nodes! {
@@ -47,16 +48,15 @@ pub static NODE: NodeDecl = NodeDecl {
 };
 
 pub(super) struct Ip4Lookup {
-    tables: Arc<Snapshot<Tables>>,
-    dpos: Arc<DpoTable>,
+    pub(super) lookup: Lookup,
     /// Table of the frame's packets, if they share one. The handle is cloned, as the snapshot may
     /// be replaced between frames.
     fib: Option<Fib>,
     uniform: bool,
-    counters: Arc<ObjectCounters>,
-    /// Packets of the frame are counted one by one.
-    counting: bool,
 }
+
+/// Sends packets where routes lead.
+pub(super) type Lookup = lookup::Lookup<Ipv4Packets>;
 
 #[inline]
 fn dst(data: &[u8]) -> u32 {
@@ -65,9 +65,6 @@ fn dst(data: &[u8]) -> u32 {
         None => 0,
     }
 }
-
-/// Offset of the TTL.
-const TTL_AT: usize = 8;
 
 fn hash(packet: &[u8]) -> u32 {
     packet.first_chunk().and_then(plain_hash).unwrap_or_else(|| other_hash(packet))
@@ -114,176 +111,53 @@ fn plain_hashes<V: Lanes>(frame: &Frame, at: usize) -> (u16, V) {
     (plain, h ^ h.shr::<16>())
 }
 
+impl Routed for Ipv4Packets {
+    type Tables = Tables;
+
+    const REWRITE: Verdict = REWRITE;
+    const ICMP_ERROR: Verdict = ICMP_ERROR;
+    const RECEIVED: Verdict = RECEIVED;
+    const NO_ROUTE: Refusal = (Cause::NET_UNREACHABLE, NO_ROUTE);
+    const DOWN: Refusal = (Cause::HOST_UNREACHABLE, DOWN);
+    const UNRESOLVED: Refusal = (Cause::HOST_UNREACHABLE, UNRESOLVED);
+    const UNREACHABLE: Refusal = (Cause::HOST_UNREACHABLE, UNREACHABLE);
+    const PROHIBITED: Refusal = (Cause::PROHIBITED, PROHIBITED);
+    const BLACKHOLE: ErrorCode = BLACKHOLE;
+    const DEPTH: ErrorCode = DEPTH;
+    const BACK: ErrorCode = BACK;
+    const HOPS_AT: usize = 8;
+
+    #[inline(always)]
+    fn hash(packet: &[u8]) -> u32 {
+        hash(packet)
+    }
+
+    #[inline(always)]
+    fn leaf_in(tables: &Tables, table: TableId, packet: &[u8]) -> Dpo {
+        tables.fib_of(table).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(dst(packet))))
+    }
+
+    fn table_of(tables: &Tables, rx_if: SwIfIndex) -> TableId {
+        tables.fib_id(rx_if)
+    }
+
+    fn member(tables: &Tables, table: TableId) -> Option<SwIfIndex> {
+        tables.member(table)
+    }
+
+    fn answers(tables: &Tables, rx_if: SwIfIndex) -> bool {
+        tables.fib(rx_if).is_some_and(|fib| fib.unreachables)
+    }
+
+    fn unrouted(packet: &[u8]) -> Option<Verdict> {
+        let is_multicast = packet.get(16).is_some_and(|b| b & 0xf0 == 0xe0);
+        is_multicast.then_some(Verdict::drop(MULTICAST))
+    }
+}
+
 impl Ip4Lookup {
     pub(super) fn new(cx: &BuildCx<'_>) -> Ip4Lookup {
-        Ip4Lookup {
-            tables: cx.shared(),
-            dpos: cx.shared(),
-            fib: None,
-            uniform: false,
-            counters: cx.shared(),
-            counting: false,
-        }
-    }
-
-    /// Looks a packet up in the table with this id.
-    pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: TableId) -> Dpo {
-        let tables = self.tables.load(cx.guard());
-        tables.fib_of(table).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(dst(p.data()))))
-    }
-
-    /// Takes note of whether packets are counted.
-    #[inline]
-    pub(super) fn begin_counting(&mut self) {
-        self.counting = self.counters.is_on();
-    }
-
-    /// Counts a packet whose route leads to `dpo`.
-    #[cold]
-    fn count(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, dpo: Dpo) {
-        self.counters.count(cx.worker(), Counted::To, [(dpo, p.total_len())]);
-    }
-
-    /// Counts all packets of a frame, which has their leaves.
-    #[cold]
-    fn count_all(&self, cx: &NodeCx<'_>, frame: &Frame) {
-        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (Dpo(*dpo), frame.total_len(i)));
-        self.counters.count(cx.worker(), Counted::To, all);
-    }
-
-    /// As [`follow`](Self::follow), for what must not come back to the router.
-    pub(super) fn redirect(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>, dpo: Dpo) -> Verdict {
-        let here = self.dpos.exit(LinkType::Ip4, Kind::LOCAL).map(Verdict::node);
-        match self.follow(cx, p, dpo) {
-            verdict if here == Some(verdict) => Verdict::drop(BACK),
-            verdict => verdict,
-        }
-    }
-
-    /// Resolves a packet's leaf to one of its paths.
-    #[inline(always)]
-    pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: Dpo) -> Verdict {
-        if self.counting {
-            self.count(cx, &p, dpo);
-        }
-        let mut kind = self.dpos.get(dpo).state().kind;
-        if kind != Kind::REWRITE && kind.is_group() {
-            dpo = self.dpos.resolve(dpo, || hash(p.data()));
-            kind = self.dpos.get(dpo).state().kind;
-        }
-        p.set_aux(dpo.0);
-        if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
-    }
-
-    /// Returns the verdict of a frame whose packets but `rest` are sent.
-    #[inline(always)]
-    pub(super) fn sent(frame: &Frame, each: &mut [Verdict], rest: Rows) -> FrameVerdict {
-        if rest.is_empty() {
-            return FrameVerdict::Whole(REWRITE);
-        }
-        each[..frame.len()].fill(REWRITE);
-        FrameVerdict::Each(rest)
-    }
-
-    /// As [`follow`](Self::follow), for a packet that a tunnel has brought into a table: if it may
-    /// be answered, it is treated as received by an interface of that table.
-    pub(super) fn follow_tunneled(
-        &self,
-        cx: &mut NodeCx<'_>,
-        mut p: PktMut<'_>,
-        dpo: Dpo,
-        table: TableId,
-    ) -> Verdict {
-        let met = self.dpos.get(self.dpos.resolve(dpo, || hash(p.data()))).state();
-        let ends = p.data().get(TTL_AT).is_none_or(|ttl| *ttl <= 1);
-        if (ends || !met.kind.is_complete() || p.total_len() > usize::from(met.mtu))
-            && let Some(member) = self.member_elsewhere(cx, &p, table)
-        {
-            p.set_rx_if(member);
-        }
-        self.follow(cx, p, dpo)
-    }
-
-    /// Returns an interface of a table that is not the one of the interface that a packet came by.
-    fn member_elsewhere(
-        &self,
-        cx: &NodeCx<'_>,
-        p: &PktMut<'_>,
-        table: TableId,
-    ) -> Option<SwIfIndex> {
-        let tables = self.tables.load(cx.guard());
-        tables.member(table).filter(|_| tables.fib_id(p.rx_if()) != table)
-    }
-
-    /// Looks a packet up in the tables that its routes name, one after the other; returns the kind
-    /// of what it finds: that of a look-up in one more table if they are too many.
-    #[cold]
-    fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
-        for _ in 0..MAX_LOOKUPS {
-            let state = self.dpos.get(Dpo(p.aux())).state();
-            let leaf = self.leaf_in(cx, p, TableId(state.value));
-            if self.counters.is_on() {
-                self.count(cx, p, leaf);
-            }
-            p.set_aux(self.dpos.resolve(leaf, || hash(p.data())).get());
-            let kind = self.dpos.get(Dpo(p.aux())).state().kind;
-            if kind != Kind::LOOKUP {
-                return kind;
-            }
-        }
-        Kind::LOOKUP
-    }
-
-    /// Has the interface of its route receive a packet, unless too many have received it.
-    #[cold]
-    fn received(&self, p: &mut PktMut<'_>) -> Verdict {
-        p.set_rx_if(self.dpos.get(Dpo(p.aux())).state().tx_if());
-        let entered = &mut p.meta_mut().entered;
-        if usize::from(*entered) == MAX_LOOKUPS {
-            return Verdict::drop(DEPTH);
-        }
-        *entered += 1;
-        RECEIVED
-    }
-
-    /// Returns whether senders hear that no route leads on (RFC 1812 section 5.2.7.1): nobody has
-    /// asked for that as by an `unreachable` route.
-    fn answers(&self, cx: &NodeCx<'_>, p: &PktMut<'_>) -> bool {
-        self.tables.load(cx.guard()).fib(p.rx_if()).is_some_and(|fib| fib.unreachables)
-    }
-
-    /// Handles packets that are not simply forwarded.
-    #[cold]
-    fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
-        use crate::icmp::{self, Cause};
-        let kind = if kind == Kind::LOOKUP { self.look_on(cx, p) } else { kind };
-        if kind.is_complete() {
-            return REWRITE;
-        }
-        if kind == Kind::INTERFACE_RX {
-            return self.received(p);
-        }
-        let multicast = p.data().get(16).is_some_and(|b| b & 0xf0 == 0xe0);
-        let mut answer = |cause, reason| match self.answers(cx, p) {
-            true => icmp::request_error(cx, p, cause, reason, ICMP_ERROR),
-            false => Verdict::drop(reason),
-        };
-        match kind {
-            Kind::DOWN => answer(Cause::HOST_UNREACHABLE, DOWN),
-            Kind::UNRESOLVED => answer(Cause::HOST_UNREACHABLE, UNRESOLVED),
-            Kind::MISS | Kind::DROP if multicast => Verdict::drop(MULTICAST),
-            Kind::MISS => answer(Cause::NET_UNREACHABLE, NO_ROUTE),
-            Kind::UNREACHABLE => {
-                icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, UNREACHABLE, ICMP_ERROR)
-            }
-            Kind::PROHIBIT => icmp::request_error(cx, p, Cause::PROHIBITED, PROHIBITED, ICMP_ERROR),
-            // The tables lead to each other.
-            Kind::LOOKUP => Verdict::drop(DEPTH),
-            _ => match self.dpos.exit(LinkType::Ip4, kind) {
-                Some(node) => Verdict::node(node),
-                None => Verdict::drop(BLACKHOLE),
-            },
-        }
+        Ip4Lookup { lookup: Lookup::new(cx), fib: None, uniform: false }
     }
 
     /// Chooses what the packets of a frame meet, whose leaves it has; returns those left.
@@ -294,11 +168,11 @@ impl Ip4Lookup {
         }
         let mut rest = Rows::NONE;
         for (at, exist) in frame.lane_groups() {
-            let met = self.dpos.met(frame.aux_lanes::<V>(at));
+            let met = self.lookup.dpos.met(frame.aux_lanes::<V>(at));
             let (mut dpos, mut done) = (met.dpos, met.complete);
             if met.balanced & exist != 0 {
                 let (plain, hashes) = plain_hashes::<V>(frame, at);
-                dpos = self.dpos.pick_all(&met, hashes);
+                dpos = self.lookup.dpos.pick_all(&met, hashes);
                 done |= met.balanced & plain;
             }
             frame.set_aux_lanes(at, dpos);
@@ -314,12 +188,12 @@ impl Ip4Lookup {
         leaves[..frame.len()].copy_from_slice(frame.aux());
         let mut rest = Rows::NONE;
         for (i, (leaf, head)) in leaves.iter_mut().zip(frame.heads::<24>()).enumerate() {
-            let state = self.dpos.get(Dpo(*leaf)).state();
+            let state = self.lookup.dpos.get(Dpo(*leaf)).state();
             let member = match state.kind {
                 Kind::REWRITE => continue,
                 Kind::REDIRECT_COMPLETE => Some(Dpo(state.value)),
                 Kind::LOAD_BALANCE_COMPLETE => {
-                    plain_hash(head).map(|hash| self.dpos.pick(state, hash))
+                    plain_hash(head).map(|hash| self.lookup.dpos.pick(state, hash))
                 }
                 _ => None,
             };
@@ -332,11 +206,9 @@ impl Ip4Lookup {
         rest
     }
 
-    /// Looks up all destinations of a frame in one table, as [`follow_tunneled`] does of one packet
-    /// after the other; returns those left, which keep the table's id. `None`, with nothing done,
-    /// if the packets are of several tables, in several segments, or counted.
-    ///
-    /// [`follow_tunneled`]: Self::follow_tunneled
+    /// Looks up all destinations of a frame in one table, as [`Lookup::follow_tunneled`] does of
+    /// one packet after the other; returns those left, which keep the table's id. `None`, with
+    /// nothing done, if the packets are of several tables, in several segments, or counted.
     #[inline(always)]
     pub(super) fn follow_tunneled_all<V: Lanes>(
         &self,
@@ -345,10 +217,10 @@ impl Ip4Lookup {
     ) -> Option<Rows> {
         let table = *frame.aux().first()?;
         let one_table = frame.aux().iter().fold(0, |differ, id| differ | (id ^ table)) == 0;
-        if !one_table || self.counting || frame.flags().contains(Flags::CHAINED) {
+        if !one_table || self.lookup.counting || frame.flags().contains(Flags::CHAINED) {
             return None;
         }
-        let fib = self.tables.load(cx.guard()).fib_of(TableId(table))?;
+        let fib = self.lookup.tables.load(cx.guard()).fib_of(TableId(table))?;
         let mut addrs = [0; FRAME_SIZE];
         for (addr, h) in addrs.iter_mut().zip(frame.long_heads::<20>()?) {
             let [.., a, b, c, d] = *h;
@@ -358,9 +230,9 @@ impl Ip4Lookup {
         let mut rest = self.choose::<V>(frame);
         // What may be answered is received by an interface of the table.
         for i in 0..frame.len() as u8 {
-            let met = self.dpos.get(Dpo(frame.aux()[usize::from(i)])).state();
+            let met = self.lookup.dpos.get(Dpo(frame.aux()[usize::from(i)])).state();
             let data = frame.data(i);
-            let ends = data.get(TTL_AT).is_none_or(|ttl| *ttl <= 1);
+            let ends = data.get(Ipv4Packets::HOPS_AT).is_none_or(|ttl| *ttl <= 1);
             if ends || data.len() > usize::from(met.mtu) {
                 rest.insert(i);
             }
@@ -376,7 +248,7 @@ impl Ip4Lookup {
         match &self.fib {
             Some(fib) if self.uniform => fib.routes.lookup(dst(p.data())),
             _ => {
-                let fib = self.tables.load(cx.guard()).fib(p.rx_if());
+                let fib = self.lookup.tables.load(cx.guard()).fib(p.rx_if());
                 fib.map_or(0, |f| f.routes.lookup(dst(p.data())))
             }
         }
@@ -386,8 +258,8 @@ impl Ip4Lookup {
 impl Node for Ip4Lookup {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
-        self.begin_counting();
-        let tables = self.tables.load(cx.guard());
+        self.lookup.begin_counting();
+        let tables = self.lookup.tables.load(cx.guard());
         self.uniform = false;
         let one_table = match frame.rx() {
             Iface::Uniform(rx_if) => Some(tables.fib(rx_if)),
@@ -433,29 +305,29 @@ impl Node for Ip4Lookup {
         }
         let leaves = frame.aux_mut();
         fib.routes.lookup_batch(&addrs, leaves);
-        if std::mem::take(&mut self.counting) {
-            self.count_all(cx, frame);
+        if std::mem::take(&mut self.lookup.counting) {
+            self.lookup.count_all(cx, frame);
         }
         let leaves = frame.aux();
         let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
         if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0
-            && self.dpos.get(Dpo(first)).is(Kind::REWRITE)
+            && self.lookup.dpos.get(Dpo(first)).is(Kind::REWRITE)
         {
             return FrameVerdict::Whole(REWRITE);
         }
         let rest = self.choose::<V>(frame);
-        Self::sent(frame, each, rest)
+        Lookup::sent(frame, each, rest)
     }
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let dpo = self.leaf(cx, &p);
-        self.follow(cx, p, Dpo(dpo))
+        self.lookup.follow(cx, p, Dpo(dpo))
     }
 
     fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let dpo = frame.aux()[i as usize];
-        let id = self.tables.load(cx.guard()).fib_id(frame.rx_if(i));
+        let id = self.lookup.tables.load(cx.guard()).fib_id(frame.rx_if(i));
         let _ = writeln!(out, "fib {id} dpo-idx {dpo}");
         let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
     }

@@ -2,7 +2,7 @@
 //!
 //! Reads: aux (the table id). Writes: aux (the forwarding object). Next: by the object's kind.
 
-use super::ip4_lookup::{Ip4Lookup, LOOKUP_ERRORS, NEXT_NODES};
+use super::ip4_lookup::{LOOKUP_ERRORS, Lookup, NEXT_NODES};
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_fib::TableId;
@@ -14,11 +14,11 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: LOOKUP_ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::node(Ip4LookupIn(Ip4Lookup::new(cx))),
+    build: |cx| Built::node(Ip4LookupIn(Lookup::new(cx))),
     ..NodeDecl::DEFAULT
 };
 
-struct Ip4LookupIn(Ip4Lookup);
+struct Ip4LookupIn(Lookup);
 
 impl Node for Ip4LookupIn {
     fn begin(&mut self, _: &mut NodeCx<'_>, _: &Frame) {

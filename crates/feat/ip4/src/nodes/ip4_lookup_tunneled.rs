@@ -5,7 +5,7 @@
 //! Reads: aux (the table id). Writes: aux (the forwarding object), rx interface. Next: by the
 //! object's kind.
 
-use super::ip4_lookup::{Ip4Lookup, LOOKUP_ERRORS, NEXT_NODES};
+use super::ip4_lookup::{Ip4Lookup, LOOKUP_ERRORS, Lookup, NEXT_NODES};
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
@@ -26,13 +26,13 @@ struct Ip4LookupTunneled(Ip4Lookup);
 
 impl Node for Ip4LookupTunneled {
     fn begin(&mut self, _: &mut NodeCx<'_>, _: &Frame) {
-        self.0.begin_counting();
+        self.0.lookup.begin_counting();
     }
 
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let table = TableId(p.aux());
-        let dpo = self.0.leaf_in(cx, &p, table);
-        self.0.follow_tunneled(cx, p, dpo, table)
+        let dpo = self.0.lookup.leaf_in(cx, &p, table);
+        self.0.lookup.follow_tunneled(cx, p, dpo, table)
     }
 
     /// Fast path for packets of one table that are sent.
@@ -44,7 +44,7 @@ impl Node for Ip4LookupTunneled {
         each: &mut [Verdict],
     ) -> FrameVerdict {
         match self.0.follow_tunneled_all::<V>(cx, frame) {
-            Some(rest) => Ip4Lookup::sent(frame, each, rest),
+            Some(rest) => Lookup::sent(frame, each, rest),
             None => FrameVerdict::PerPacket,
         }
     }

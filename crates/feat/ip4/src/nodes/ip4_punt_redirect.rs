@@ -3,14 +3,12 @@
 //! Reads: rx interface. Writes: aux (the forwarding object), TTL, if it is below 2. Next: by the
 //! object's kind, as `ip4-lookup`.
 
-use super::ip4_lookup::{ERRORS, Ip4Lookup, NEXT_NODES};
-use std::fmt::Write;
-use std::sync::Arc;
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_feat_ip::redirect::Redirects;
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::snapshot::Snapshot;
+use super::ip4_lookup::{ERRORS, NEXT_NODES};
+use crate::link::Ipv4Packets;
+use thalweg_feat_ip::punt_redirect::{PuntRedirect, Redirectable};
+use thalweg_graph::{FeatureDecl, NodeDecl};
 use thalweg_wire::ipv4::Ipv4Mut;
+
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "ip4-punt-redirect",
@@ -18,40 +16,16 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     feature: Some(FeatureDecl::on("ip4-punt")),
-    build: |cx| Built::node(PuntRedirect { lookup: Ip4Lookup::new(cx), redirects: cx.shared() }),
+    build: PuntRedirect::<Ipv4Packets>::build,
     ..NodeDecl::DEFAULT
 };
 
-/// TTL that a packet needs to leave.
-const LEAST: u8 = 2;
-
-struct PuntRedirect {
-    lookup: Ip4Lookup,
-    redirects: Arc<Snapshot<Redirects<u32>>>,
-}
-
-impl Node for PuntRedirect {
-    fn begin(&mut self, _: &mut NodeCx<'_>, _: &Frame) {
-        self.lookup.begin_counting();
-    }
-
-    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        // It may have been removed while the packet was on its way.
-        let Some(dpo) = self.redirects.load(cx.guard()).get(p.rx_if()) else {
-            return Verdict::CONTINUE;
-        };
-        cx.stats().interface(p.rx_if()).punt.add(1);
-        // One that arrived with its last hop still gets there: the path takes one off.
-        if let Ok(mut header) = Ipv4Mut::parse(p.data_mut())
-            && header.ttl() < LEAST
+impl Redirectable for Ipv4Packets {
+    fn raise_hops(packet: &mut [u8], least: u8) {
+        if let Ok(mut header) = Ipv4Mut::parse(packet)
+            && header.ttl() < least
         {
-            header.set_ttl(LEAST);
+            header.set_ttl(least);
         }
-        self.lookup.redirect(cx, p, dpo)
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = writeln!(out, "dpo-idx {}", frame.aux()[usize::from(i)]);
-        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
     }
 }

@@ -5,7 +5,7 @@
 //! Reads: aux (the table id). Writes: aux (the forwarding object), rx interface. Next: by the
 //! object's kind.
 
-use super::ip6_lookup::{Ip6Lookup, LOOKUP_ERRORS, NEXT_NODES};
+use super::ip6_lookup::{LOOKUP_ERRORS, Lookup, NEXT_NODES};
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_fib::TableId;
@@ -17,11 +17,11 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: LOOKUP_ERRORS,
     drop: "ip6-drop",
-    build: |cx| Built::node(Ip6LookupTunneled(Ip6Lookup::new(cx))),
+    build: |cx| Built::node(Ip6LookupTunneled(Lookup::new(cx))),
     ..NodeDecl::DEFAULT
 };
 
-struct Ip6LookupTunneled(Ip6Lookup);
+struct Ip6LookupTunneled(Lookup);
 
 impl Node for Ip6LookupTunneled {
     fn begin(&mut self, _: &mut NodeCx<'_>, _: &Frame) {
