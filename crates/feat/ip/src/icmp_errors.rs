@@ -1,10 +1,24 @@
-//! ICMP errors about packets that are not forwarded: requests by nodes, their rate limit, and their
-//! way out.
+//! ICMP errors about packets that are not forwarded: requests by nodes, the node that answers them,
+//! its rate limit, and the way out.
 
-use thalweg_buffer::{IcmpCause, Packet, PktMut};
+use crate::link::Packets;
+use std::fmt::Write;
+use thalweg_buffer::{Frame, IcmpCause, Packet, PktMut};
 use thalweg_device::SwIfIndex;
-use thalweg_graph::{ArcId, BuildCx, ErrorCode, NodeCx, Verdict, clock};
+use thalweg_graph::{ArcId, BuildCx, Built, ErrorCode, ErrorDecl, Node, NodeCx, Verdict, clock};
 use thalweg_tables::limit::{RateLimit, Shares};
+use thalweg_tables::qsbr::Guard;
+
+thalweg_graph::errors! {
+    SENT: Info, UNKNOWN, "icmp errors sent";
+    LIMITED: Warning, UNKNOWN, "icmp errors not sent: rate limit";
+    FORBIDDEN: Info, UNKNOWN, "icmp errors not sent: not allowed for this packet";
+    NO_ADDRESS: Warning, UNKNOWN, "icmp errors not sent: interface without address";
+    NO_BUFFER: Warning, UNKNOWN, "icmp errors not sent: no buffer";
+}
+
+/// Counters of the node that answers packets by ICMP errors.
+pub const COUNTERS: &[ErrorDecl] = ERRORS;
 
 /// Errors per second, and burst size, that a worker sends about packets of all interfaces.
 const ALL: (u32, u32) = (1000, 100);
@@ -74,6 +88,81 @@ impl WayOut {
         error.set_aux(about.tx_if().get());
         let to = cx.arcs().first(self.arc, about.rx_if()).map_or(self.lookup, Verdict::node);
         cx.send(error, to);
+    }
+}
+
+/// What errors of a version have of their own.
+pub trait Answers: Send + 'static {
+    /// Packets of the version.
+    type Packets: Packets;
+    /// Addresses of the version.
+    type Source;
+    /// Room for the longest message.
+    type Message: AsRef<[u8]> + AsMut<[u8]>;
+
+    /// A message not yet written.
+    const BLANK: Self::Message;
+    /// The protocol, in traces.
+    const PROTOCOL: &'static str;
+
+    /// Returns whether a packet may be answered by the error that it asks for.
+    fn may_answer(&self, guard: &Guard<'_>, p: &PktMut<'_>) -> bool;
+
+    /// Returns the source of an error about a packet.
+    fn source(&self, guard: &Guard<'_>, p: &PktMut<'_>) -> Option<Self::Source>;
+
+    /// Writes the error about a packet; returns its length, and `None` if there is no error about
+    /// such a packet.
+    fn write(&self, from: Self::Source, p: &PktMut<'_>, message: &mut [u8]) -> Option<usize>;
+}
+
+/// The node that answers packets by ICMP errors, then passes them on to be dropped.
+pub struct IcmpError<A> {
+    answers: A,
+    limit: ErrorLimit,
+    way_out: WayOut,
+    drop: Verdict,
+}
+
+impl<A: Answers> IcmpError<A> {
+    /// Builds the node, whose next node `drop` drops the packets.
+    pub fn build(answers: A, way_out: WayOut, drop: Verdict) -> Built {
+        Built::node(IcmpError { answers, limit: ErrorLimit::default(), way_out, drop })
+    }
+
+    /// Answers a packet; returns what is counted.
+    fn answer(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> ErrorCode {
+        if !self.answers.may_answer(cx.guard(), p) {
+            return FORBIDDEN;
+        }
+        let Some(from) = self.answers.source(cx.guard(), p) else { return NO_ADDRESS };
+        if !self.limit.allow(p.rx_if(), cx.now()) {
+            return LIMITED;
+        }
+        let mut message = A::BLANK;
+        let Some(length) = self.answers.write(from, p, message.as_mut()) else { return FORBIDDEN };
+        let Some(mut answer) = cx.originate() else { return NO_BUFFER };
+        // A message fits into one buffer unless buffers are configured tiny; then it is truncated.
+        if !answer.fill(&message.as_ref()[..length], cx.cache()) {
+            cx.consume(answer);
+            return NO_BUFFER;
+        }
+        self.way_out.send(cx, answer, p);
+        SENT
+    }
+}
+
+impl<A: Answers> Node for IcmpError<A> {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let counted = self.answer(cx, &p);
+        cx.count(counted, 1);
+        self.drop
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let IcmpCause { kind, code, .. } = frame.meta(i).icmp;
+        let _ = writeln!(out, "answered with {} type {kind} code {code}", A::PROTOCOL);
+        A::Packets::describe(frame.data(i), out);
     }
 }
 

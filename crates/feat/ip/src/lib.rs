@@ -10,12 +10,12 @@
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
 //! * [`link`]: link headers of packets.
-//! * [`icmp_errors`]: rate limit and way out of ICMP errors.
+//! * [`icmp_errors`]: ICMP errors, their rate limit and way out.
 //! * [`local`]: who takes packets to the router itself.
 //! * [`lookup`]: verdicts for packets that have been looked up.
 //! * [`path_mtu`]: the longest packet that reaches an address.
 //! * [`redirect`]: where punted packets go, and [`punt_redirect`], their node.
-//! * [`start`]: the beginning of an arc.
+//! * [`start`]: the beginning of an arc, and an end.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
