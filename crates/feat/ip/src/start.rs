@@ -1,8 +1,8 @@
-//! Nodes by which packets enter an arc, and that do nothing else to them.
+//! Nodes by which packets enter an arc, or end on one, and that do nothing else to them.
 
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{ArcId, BuildCx, Built, Node, NodeCx, Verdict};
+use thalweg_graph::{ArcId, BuildCx, Built, ErrorCode, Node, NodeCx, Verdict};
 
 /// Describes a packet in a trace: `thalweg_wire::fmt::ip4` or `ip6`.
 type Describe = fn(&[u8], &mut dyn Write, usize) -> std::fmt::Result;
@@ -38,6 +38,31 @@ impl Node for Start {
 
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         cx.arcs().first(self.arc, p.rx_if()).map_or(self.end, Verdict::node)
+    }
+
+    fn trace(&self, _: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = (self.describe)(frame.data(i), out, 0);
+    }
+}
+
+/// Drops packets.
+pub struct End {
+    reason: ErrorCode,
+    describe: Describe,
+}
+
+impl End {
+    /// Builds the node that drops packets for a reason.
+    pub fn build(reason: ErrorCode, describe: Describe) -> Built {
+        Built::node(End { reason, describe })
+    }
+}
+
+impl Node for End {
+    const TOUCHES_DATA: bool = false;
+
+    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
+        Verdict::drop(self.reason)
     }
 
     fn trace(&self, _: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

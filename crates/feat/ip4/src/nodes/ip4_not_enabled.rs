@@ -4,9 +4,8 @@
 //! The first feature of the arcs `ip4-unicast` and `ip4-multicast` there, so that others pay
 //! nothing for it.
 
-use std::fmt::Write;
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Stage, Verdict};
+use thalweg_feat_ip::start::End;
+use thalweg_graph::{FeatureDecl, NodeDecl, Stage};
 
 thalweg_graph::errors! {
     DISABLED: Error, UNKNOWN_L3_EXCEPTION, "ip4 is not enabled on the interface";
@@ -19,20 +18,6 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip4-drop",
     feature: Some(FeatureDecl::on("ip4-unicast").at(Stage::Admission)),
     also_on: &["ip4-multicast"],
-    build: |_| Built::node(NotEnabled),
+    build: |_| End::build(DISABLED, thalweg_wire::fmt::ip4),
     ..NodeDecl::DEFAULT
 };
-
-struct NotEnabled;
-
-impl Node for NotEnabled {
-    const TOUCHES_DATA: bool = false;
-
-    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
-        Verdict::drop(DISABLED)
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
-    }
-}
