@@ -11,7 +11,7 @@
 //! * [`replace`]: replacing all routes of a table.
 //! * [`link`]: link headers of packets.
 //! * [`icmp_errors`]: ICMP errors, their rate limit and way out.
-//! * [`local`]: who takes packets to the router itself.
+//! * [`local`]: who takes packets to the router itself, and [`demux`], their nodes.
 //! * [`lookup`]: verdicts for packets that have been looked up.
 //! * [`path_mtu`]: the longest packet that reaches an address.
 //! * [`redirect`]: where punted packets go, and [`punt_redirect`], their node.
@@ -24,6 +24,7 @@ pub mod api;
 pub mod api_types;
 pub mod cli;
 mod cli_args;
+pub mod demux;
 pub mod enabled;
 pub mod family;
 mod fib_text;

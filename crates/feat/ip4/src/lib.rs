@@ -18,14 +18,13 @@ pub mod link;
 mod neighbors;
 pub mod nodes;
 pub mod proxy_arp;
-mod punt;
 pub mod tables;
 
 pub use nodes::ip4_frag::{Failure, fragments, segments};
 pub use nodes::ip4_input::{check_header, check_usual};
 
 use thalweg_engine::Feature;
-use thalweg_feat_ip::{enabled, local};
+use thalweg_feat_ip::{demux, enabled, local};
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
 use thalweg_wire::ethernet::ethertype;
@@ -74,7 +73,7 @@ fn init(c: &mut Control) {
     }
     echo::init(c);
     local::init::<u32>(c);
-    punt::init(c);
+    demux::init::<u32>(c);
     neighbors::init(c);
     enabled::init::<u32>(c);
     proxy_arp::init(c);

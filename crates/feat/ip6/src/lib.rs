@@ -21,12 +21,11 @@ pub mod link_local;
 pub mod nd_proxy;
 mod neighbors;
 pub mod nodes;
-mod punt;
 pub mod show;
 pub mod tables;
 
 use thalweg_engine::Feature;
-use thalweg_feat_ip::{enabled, local};
+use thalweg_feat_ip::{demux, enabled, local};
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
 use thalweg_wire::ethernet::ethertype;
@@ -73,7 +72,7 @@ fn init(c: &mut Control) {
     c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip6, Kind::LOCAL, "ip6-local");
     echo::init(c);
     local::init::<u128>(c);
-    punt::init(c);
+    demux::init::<u128>(c);
     if let Err(e) = link_local::init(c) {
         tracing::error!("no table of link-local addresses: {e}");
     }

@@ -4,11 +4,11 @@
 //! the main thread (whose `ping` waits for them) and delivered, as are all other messages unless a
 //! feature takes them.
 
-use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_engine::punt::Punt;
+use thalweg_feat_ip::demux::Reasons;
 use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::checksum::Checksum;
 
@@ -36,7 +36,7 @@ pub static NODE: NodeDecl = NodeDecl {
 struct Ip4IcmpInput {
     topics: Arc<crate::Topics>,
     punt: Punt,
-    reasons: Arc<Reasons>,
+    reasons: Arc<Reasons<u32>>,
 }
 
 /// Sum over a packet from `at` on, all segments.

@@ -5,11 +5,11 @@
 //! waits for them) and delivered, as are all other messages unless a feature takes them.
 
 use crate::echo::REPORT;
-use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_engine::punt::Punt;
+use thalweg_feat_ip::demux::Reasons;
 use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::icmpv6::kind;
@@ -48,7 +48,7 @@ pub static NODE: NodeDecl = NodeDecl {
 struct Ip6IcmpInput {
     topics: Arc<crate::Topics>,
     punt: Punt,
-    reasons: Arc<Reasons>,
+    reasons: Arc<Reasons<u128>>,
 }
 
 /// Adds `length` bytes of a packet from `at` on, of all segments.

@@ -5,16 +5,12 @@
 //! the `ip6-local` arc come before; `ip6-local-end-of-arc` goes on after the last.
 
 use crate::icmp;
-use crate::punt::Reasons;
-use std::fmt::Write;
-use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, PktMut};
-use thalweg_engine::punt::Punt;
-use thalweg_feat_ip::local::{self, Takers};
-use thalweg_graph::{ArcId, BuildCx, Built, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::snapshot::Snapshot;
+use crate::link::Ipv6Packets;
+use thalweg_buffer::{Flags, PktMut};
+use thalweg_feat_ip::demux::{Local, ToRouter, Transport};
+use thalweg_graph::{NodeCx, NodeDecl, Verdict};
 use thalweg_wire::ip::protocol;
-use thalweg_wire::ipv6::{HEADER_LEN, Ipv6View, Transport};
+use thalweg_wire::ipv6::{self, HEADER_LEN, Ipv6View};
 
 thalweg_graph::next_nodes! {
     DEMUX_NODES {
@@ -41,31 +37,12 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip6-drop",
-    build: |cx| {
-        let arc = cx.arc("ip6-local");
-        Built::node(Ip6Local { arc, used: false, demux: Demux::new(cx) })
-    },
+    build: |cx| ToRouter::<Ipv6Packets>::build(cx, "ip6-local"),
     ..NodeDecl::DEFAULT
 };
 
-struct Ip6Local {
-    /// The arc `ip6-local`.
-    arc: ArcId,
-    /// Whether any interface has features on it.
-    used: bool,
-    demux: Demux,
-}
-
-/// Finds the node for a packet to the router itself. Its verdicts and errors are [`DEMUX_NODES`]
-/// and [`DEMUX_ERRORS`].
-pub(super) struct Demux {
-    takers: Arc<Snapshot<Takers<u128>>>,
-    punt: Punt,
-    reasons: Arc<Reasons>,
-}
-
 /// The transport of a packet; `None` if its extension headers cannot be read.
-fn transport(data: &[u8]) -> Option<Transport<'_>> {
+fn read(data: &[u8]) -> Option<ipv6::Transport<'_>> {
     Ipv6View::parse_prefix(data).ok()?.transport().ok()
 }
 
@@ -82,13 +59,13 @@ fn refused(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>) -> Option<Verdict> {
 }
 
 /// Offset of the byte that says what the last header is: where an unknown one is reported.
-fn pointer(data: &[u8], transport: &Transport<'_>) -> u16 {
-    if transport.offset == 0 {
+fn pointer(data: &[u8], transport: Transport) -> u16 {
+    let end = transport.at;
+    if end <= HEADER_LEN {
         return 6;
     }
     // The extension header before it: each is found from the one before.
     let (mut at, mut next) = (HEADER_LEN, data.get(6).copied().unwrap_or(0));
-    let end = HEADER_LEN + transport.offset;
     loop {
         let Some(h) = data.get(at..).and_then(<[u8]>::first_chunk::<2>) else { return 6 };
         let len = match next {
@@ -104,12 +81,11 @@ fn pointer(data: &[u8], transport: &Transport<'_>) -> u16 {
 }
 
 /// The port that a datagram is for (RFC 8200 section 8.1: its checksum is not optional).
-fn udp_port(p: &PktMut<'_>, transport: &Transport<'_>) -> Result<u16, Verdict> {
-    let Some(udp) = transport.payload.first_chunk::<8>() else {
+fn udp_port(p: &PktMut<'_>, Transport { at, end, .. }: Transport) -> Result<u16, Verdict> {
+    let Some(udp) = p.data().get(at..end).and_then(<[u8]>::first_chunk::<8>) else {
         return Err(Verdict::drop(UDP_LENGTH));
     };
     let length = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
-    let at = HEADER_LEN + transport.offset;
     if !(8..=p.total_len().saturating_sub(at)).contains(&length) {
         return Err(Verdict::drop(UDP_LENGTH));
     }
@@ -127,76 +103,53 @@ fn udp_port(p: &PktMut<'_>, transport: &Transport<'_>) -> Result<u16, Verdict> {
     Ok(u16::from_be_bytes([udp[2], udp[3]]))
 }
 
-impl Demux {
-    pub(super) fn new(cx: &BuildCx<'_>) -> Demux {
-        Demux { takers: local::takers(cx), punt: Punt::new(cx), reasons: cx.shared() }
+/// The transport that was read from a packet.
+fn found(transport: &ipv6::Transport<'_>) -> Transport {
+    let at = HEADER_LEN + transport.offset;
+    Transport { protocol: transport.protocol, at, end: at + transport.payload.len() }
+}
+
+impl Local for Ipv6Packets {
+    const ICMP: u8 = protocol::ICMPV6;
+    const TO_ICMP: Verdict = ICMP;
+    const PUNT: Verdict = PUNT;
+
+    fn whole(packet: &[u8]) -> Result<(), Verdict> {
+        let Some(transport) = read(packet) else { return Err(Verdict::drop(EXTENSION)) };
+        match transport.fragment {
+            Some(fragment) if !fragment.is_atomic() => Err(Verdict::drop(FRAGMENT)),
+            _ => Ok(()),
+        }
     }
 
-    pub(super) fn packet(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        if let Some(verdict) = refused(cx, &mut p) {
-            return verdict;
+    fn transport(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>) -> Result<Transport, Verdict> {
+        if let Some(verdict) = refused(cx, p) {
+            return Err(verdict);
         }
-        let Some(transport) = transport(p.data()) else { return Verdict::drop(EXTENSION) };
-        let protocol = transport.protocol;
-        if protocol == protocol::ICMPV6 {
-            return ICMP;
-        }
-        let takers = self.takers.load(cx.guard());
-        let mut set = false;
-        let (taker, reason) = match protocol {
-            protocol::UDP => match udp_port(&p, &transport) {
-                Ok(port) => {
-                    let taker = takers.udp_port(port);
-                    set = taker.is_none() && self.punt.is_port_punted(cx.guard(), true, port);
-                    (taker, self.reasons.no_udp_listener)
-                }
-                Err(dropped) => return dropped,
-            },
-            protocol::TCP => (takers.protocol(protocol), self.reasons.no_tcp_listener),
-            _ => (takers.protocol(protocol), self.reasons.unknown_protocol),
-        };
-        if let Some(node) = taker {
-            return Verdict::node(node);
-        }
-        let pointer = pointer(p.data(), &transport);
-        if set || self.punt.is_wanted(cx.guard(), reason, p.rx_if()) {
-            reason.mark(&mut p);
-            return PUNT;
-        }
-        match protocol {
+        let transport = read(p.data()).ok_or(Verdict::drop(EXTENSION))?;
+        Ok(found(&transport))
+    }
+
+    fn udp_port(
+        _: &mut NodeCx<'_>,
+        p: &mut PktMut<'_>,
+        transport: Transport,
+    ) -> Result<u16, Verdict> {
+        udp_port(p, transport)
+    }
+
+    fn refuse(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, transport: Transport) -> Verdict {
+        match transport.protocol {
             protocol::UDP => {
-                icmp::request_error(cx, &mut p, icmp::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR)
+                icmp::request_error(cx, p, icmp::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR)
             }
             protocol::TCP => Verdict::drop(NO_PORT),
             protocol::NO_NEXT => Verdict::drop(NO_PROTOCOL),
             _ => {
-                let cause = icmp::unrecognized_header(pointer);
-                icmp::request_error(cx, &mut p, cause, NO_PROTOCOL, ICMP_ERROR)
+                let cause = icmp::unrecognized_header(pointer(p.data(), transport));
+                icmp::request_error(cx, p, cause, NO_PROTOCOL, ICMP_ERROR)
             }
         }
-    }
-}
-
-impl Node for Ip6Local {
-    fn begin(&mut self, cx: &mut NodeCx<'_>, _: &Frame) {
-        self.used = cx.arcs().is_used(self.arc);
-    }
-
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        let Some(transport) = transport(p.data()) else { return Verdict::drop(EXTENSION) };
-        if transport.fragment.is_some_and(|f| !f.is_atomic()) {
-            return Verdict::drop(FRAGMENT);
-        }
-        if self.used
-            && let Some(feature) = cx.arcs().first(self.arc, p.rx_if())
-        {
-            return Verdict::node(feature);
-        }
-        self.demux.packet(cx, p)
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
     }
 }
 
@@ -208,19 +161,19 @@ mod tests {
 
     #[test]
     fn an_unknown_header_is_pointed_at() {
-        let at: std::net::Ipv6Addr = "2001:db8::1".parse().unwrap();
+        let host: std::net::Ipv6Addr = "2001:db8::1".parse().unwrap();
         let mut data = vec![0; 40];
-        Ipv6Repr::new(at, at, 0, 24).emit(&mut data).unwrap();
+        Ipv6Repr::new(host, host, 0, 24).emit(&mut data).unwrap();
         data.extend([60, 0, 1, 4, 0, 0, 0, 0]);
         data.extend([200, 0, 1, 4, 0, 0, 0, 0]);
         data.extend([0; 8]);
-        let found = transport(&data).unwrap();
-        assert_eq!((found.protocol, pointer(&data, &found)), (200, 48));
+        let at = found(&read(&data).unwrap());
+        assert_eq!((at.protocol, pointer(&data, at)), (200, 48));
         data[40] = 201;
-        let found = transport(&data).unwrap();
-        assert_eq!((found.protocol, pointer(&data, &found)), (201, 40));
+        let at = found(&read(&data).unwrap());
+        assert_eq!((at.protocol, pointer(&data, at)), (201, 40));
         data[6] = 202;
-        assert_eq!(pointer(&data, &transport(&data).unwrap()), 6);
+        assert_eq!(pointer(&data, found(&read(&data).unwrap())), 6);
     }
 
     proptest! {
@@ -232,8 +185,8 @@ mod tests {
             (data[0], data[6]) = (0x60, next);
             let length = (data.len() - 40) as u16;
             data[4..6].copy_from_slice(&length.to_be_bytes());
-            if let Some(found) = transport(&data) {
-                prop_assert!(usize::from(pointer(&data, &found)) < data.len());
+            if let Some(transport) = read(&data) {
+                prop_assert!(usize::from(pointer(&data, found(&transport))) < data.len());
             }
         }
     }

@@ -3,10 +3,10 @@
 //!
 //! Reads: rx interface. Next: as `ip6-local` without features.
 
-use super::ip6_local::{DEMUX_ERRORS, DEMUX_NODES, Demux};
-use std::fmt::Write;
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use super::ip6_local::{DEMUX_ERRORS, DEMUX_NODES};
+use crate::link::Ipv6Packets;
+use thalweg_feat_ip::demux::EndOfArc;
+use thalweg_graph::NodeDecl;
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -14,18 +14,6 @@ pub static NODE: NodeDecl = NodeDecl {
     next: DEMUX_NODES,
     errors: DEMUX_ERRORS,
     drop: "ip6-drop",
-    build: |cx| Built::node(EndOfArc(Demux::new(cx))),
+    build: EndOfArc::<Ipv6Packets>::build,
     ..NodeDecl::DEFAULT
 };
-
-struct EndOfArc(Demux);
-
-impl Node for EndOfArc {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        self.0.packet(cx, p)
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-}
