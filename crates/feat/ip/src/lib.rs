@@ -9,7 +9,7 @@
 //! * [`table`]: tables and their routes.
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
-//! * [`link`]: link headers of packets.
+//! * [`link`]: link headers of packets, and [`rewrite_out`], a node that writes them.
 //! * [`icmp_errors`]: ICMP errors, their rate limit and way out.
 //! * [`local`]: who takes packets to the router itself, and [`demux`], their nodes.
 //! * [`lookup`]: verdicts for packets that have been looked up.
@@ -38,6 +38,7 @@ pub mod prefixes;
 pub mod punt_redirect;
 pub mod redirect;
 pub mod replace;
+pub mod rewrite_out;
 mod settings;
 pub mod start;
 mod subnets;
