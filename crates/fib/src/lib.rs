@@ -7,6 +7,8 @@
 //! * [`counters`]: packets by object.
 //! * [`kind`]: kinds of objects, and link types.
 //! * [`mod@routes`]: lookups in the protocols' route tables, for descriptions of packets.
+//! * [`path_text`]: paths of routes and labels as they are written.
+//! * [`path_words`]: the grammar by which they are read.
 //! * [`rib`]: route tables of any family.
 //! * [`forwarding`]: the main thread's side: references to entries, neighbours, interfaces.
 #![forbid(unsafe_code)]
@@ -19,7 +21,10 @@ pub mod dpo;
 pub mod forwarding;
 mod group;
 pub mod kind;
+pub mod label_text;
 mod parked;
+pub mod path_text;
+pub mod path_words;
 pub mod rib;
 pub mod routes;
 mod settings;
@@ -35,7 +40,9 @@ pub use dpo::{
 pub use forwarding::{FibError, Forwarding, Unresolved};
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
+pub use label_text::{label_of, label_text, via_label_of};
 pub use parked::Parked;
+pub use path_text::{LookIn, PathText, Place};
 pub use rib::{TableId, WatchedRoutes};
 pub use routes::{LabelStep, RouteBook, Routes};
 pub use version::Version;

@@ -73,6 +73,23 @@ pub enum PathKind {
     Group(u32),
 }
 
+impl PathKind {
+    /// Returns its word in JSON, and in commands if the path is nothing else.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            PathKind::Normal => "normal",
+            PathKind::Local => "local",
+            PathKind::Drop => "drop",
+            PathKind::Unreachable => "unreachable",
+            PathKind::Prohibit => "prohibit",
+            PathKind::Lookup(_) => "lookup",
+            PathKind::InterfaceRx => "interface-rx",
+            PathKind::Group(_) => "group",
+        }
+    }
+}
+
 /// One path of a route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Path {
