@@ -320,7 +320,7 @@ pub fn via_label(p: &FibPath) -> Result<Option<Label>, Retval> {
         return Err(Retval::INVALID_VALUE.because(why));
     }
     let why = "labels up to 15 are reserved, and have no paths that a path could follow";
-    crate::via_label_of(number).map(Some).ok_or_else(|| Retval::INVALID_VALUE.because(why))
+    thalweg_fib::via_label_of(number).map(Some).ok_or_else(|| Retval::INVALID_VALUE.because(why))
 }
 
 /// Converts a path of a message.
@@ -351,12 +351,6 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
     let invalid = |why: &str| Err(Retval::INVALID_VALUE.because(why));
     if !p.proto.known() {
         return invalid("the next hop's protocol is none of 0 to 4");
-    }
-    if p.flags != FibPathFlags::NONE {
-        return unimplemented("flags of paths");
-    }
-    if p.rpf_id != 0 && p.rpf_id != u32::MAX {
-        return unimplemented("RPF ids of paths");
     }
     let sw_if = (p.sw_if_index != u32::MAX).then_some(SwIfIndex(p.sw_if_index));
     let alone = |path: Path| match (p.weight, p.preference) {

@@ -1,15 +1,13 @@
 //! Routes as text and as JSON, in the structure that VPP prints.
 
-use crate::cli_args::kind_word;
 use crate::family::Version;
-use crate::{Ip, Path, PathKind, RouteView, Source, address, label_text};
+use crate::{Ip, Path, PathKind, RouteView, Source, address};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use thalweg_fib::rib::{Labels, Mark};
-use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member, TableId};
+use thalweg_fib::rib::Labels;
+use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member, PathText, Place, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
-use thalweg_wire::mpls::Label;
 
 /// Level of detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,54 +89,31 @@ fn path<A: Address>(
     unresolved: Option<String>,
     out: &mut String,
 ) -> std::fmt::Result {
-    let kind = match (p.kind, p.next_hop, p.sw_if) {
-        (PathKind::Normal, Some(_), Some(_)) => "attached-nexthop",
-        (PathKind::Normal, Some(_), None) => "recursive",
-        (PathKind::Normal, ..) if p.via_label.is_some() => "recursive",
-        (PathKind::Normal, None, _) => "attached",
-        (PathKind::Local, ..) => "receive",
-        _ => "special",
-    };
+    let written = PathText::of(p, Version::of::<A>()).map(|i| c.interface_name(i));
     let oper = if unresolved.is_some() { "drop," } else { "resolved," };
     writeln!(
         out,
-        "      path: {} weight={} pref={} {kind}: oper-flags:{oper}",
+        "      path: {} weight={} pref={} {}: oper-flags:{oper}",
         Version::of::<A>().protocol(),
         p.weight,
-        p.preference
+        p.preference,
+        written.place.listed()
     )?;
-    let interface = p.sw_if.map(|i| c.interface_name(i));
-    match (p.kind, p.next_hop, interface) {
-        (PathKind::Normal, Some(nh), Some(name)) => writeln!(out, "        {nh} {name}"),
-        (PathKind::Normal, Some(nh), None) => match p.table {
-            Some(id) => writeln!(out, "        via {nh} fib:{id}"),
-            None => writeln!(out, "        via {nh}"),
-        },
-        (PathKind::Normal, None, None) if p.via_label.is_some() => {
-            writeln!(out, "        via-label {}", p.via_label.unwrap_or_default())
+    match (&written.place, p.sw_if) {
+        (Place::NextHop { address, interface: None, table }, _) => {
+            let table = table.map_or_else(String::new, |id| format!(" fib:{id}"));
+            writeln!(out, "        via {address}{table}")
         }
-        (PathKind::Normal, None, name) => writeln!(out, "        {}", name.unwrap_or_default()),
-        (PathKind::Lookup(id), ..) => writeln!(out, "        lookup in table {id}"),
-        (kind, _, Some(name)) => writeln!(out, "        {} {name}", kind_word(kind)),
-        (kind, ..) => writeln!(out, "        {}", kind_word(kind)),
+        (end @ Place::End(_), Some(i)) => writeln!(out, "        {end} {}", c.interface_name(i)),
+        (place, _) => writeln!(out, "        {place}"),
     }?;
     if p.labels != Labels::NONE {
-        writeln!(out, "        {}", labels(&p.labels))?;
+        writeln!(out, "        {}", p.labels.listed())?;
     }
     match unresolved {
         Some(why) => writeln!(out, "        unresolved: {why}"),
         None => Ok(()),
     }
-}
-
-/// Text of the labels that a path puts before packets.
-fn labels(labels: &Labels) -> String {
-    let mode = labels.mode().word();
-    let one = |(l, mark): (Label, Mark)| {
-        format!("[{} {mode} ttl:{} exp:{}]", label_text(l), mark.ttl, mark.class)
-    };
-    let all: Vec<String> = labels.iter().map(one).collect();
-    format!("labels:[{}]", all.join(" "))
 }
 
 /// Text of a local route: the interface that has the address.
@@ -207,7 +182,7 @@ fn counted_json(counts: Combined) -> Value {
 pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Value {
     let path = |(p, why): (&Path, Option<String>)| {
         let mut path = json!({
-            "kind": kind_word(p.kind), "next_hop": p.next_hop, "weight": p.weight,
+            "kind": p.kind.word(), "next_hop": p.next_hop, "weight": p.weight,
             "preference": p.preference, "interface": p.sw_if.map(|i| c.interface_name(i)),
         });
         if let PathKind::Lookup(id) = p.kind {

@@ -45,10 +45,7 @@ mod subnets;
 pub mod table;
 
 pub use address::{AddressError, refresh_routes};
-pub use cli_args::address_failed;
-pub use cli_args::{
-    label_arg, label_of, label_text, labels_arg, labels_of, labels_text, path_arg, via_label_of,
-};
+pub use cli_args::{address_failed, label_arg, path_arg};
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
 pub use table::{RouteError, add_route, add_table, del_route, del_table, set_found_route, track};

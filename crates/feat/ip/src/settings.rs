@@ -1,12 +1,11 @@
 //! Configuration of a version of IP: addresses, tables, routes.
 
 use crate::address::AddressError;
-use crate::cli_args::{kind_word, special_kind};
 use crate::family::{Family, IfAddress, Version, for_version};
 use crate::path_mtu::{self, LARGEST};
 use crate::redirect::{self, RedirectError};
 use crate::subnets::Subnets;
-use crate::{Ip, Path, PathKind, address, labels_of, labels_text, via_label_of};
+use crate::{Ip, Path, PathKind, address};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
@@ -16,11 +15,10 @@ use thalweg_config::declare::{
 };
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex};
-use thalweg_fib::TableId;
-use thalweg_fib::rib::Labels;
+use thalweg_fib::path_words::path_of;
+use thalweg_fib::{PathText, Place, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
-use thalweg_wire::mpls::Label;
 
 /// Section of a version's addresses, tables and routes, for the feature of its protocol.
 pub struct Settings<A: Address>(pub &'static dyn Family<A>);
@@ -44,11 +42,11 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.ip-tables.*.name", Kind::Other(table_name)),
     Rule::new("thalweg.ip-tables.*.unreachables", Kind::Bool),
     Rule::new("thalweg.ip-tables.*.routes", Kind::Named(Name::Any)),
-    Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route)),
+    Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route::<u32>)),
     Rule::new("thalweg.ip-tables.*.path-mtus", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip-tables.*.path-mtus.*", Kind::Int(68, LARGEST as i128)),
     Rule::new("thalweg.ip-punt-redirects", Kind::Named(Name::Any)),
-    Rule::new("thalweg.ip-punt-redirects.*", Kind::Other(route)),
+    Rule::new("thalweg.ip-punt-redirects.*", Kind::Other(route::<u32>)),
 ];
 
 const RULES_6: &[Rule] = &[
@@ -61,11 +59,11 @@ const RULES_6: &[Rule] = &[
     Rule::new("thalweg.ip6-tables.*.name", Kind::Other(table_name)),
     Rule::new("thalweg.ip6-tables.*.unreachables", Kind::Bool),
     Rule::new("thalweg.ip6-tables.*.routes", Kind::Named(Name::Any)),
-    Rule::new("thalweg.ip6-tables.*.routes.*", Kind::Other(route)),
+    Rule::new("thalweg.ip6-tables.*.routes.*", Kind::Other(route::<u128>)),
     Rule::new("thalweg.ip6-tables.*.path-mtus", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip6-tables.*.path-mtus.*", Kind::Int(1280, LARGEST as i128)),
     Rule::new("thalweg.ip6-punt-redirects", Kind::Named(Name::Any)),
-    Rule::new("thalweg.ip6-punt-redirects.*", Kind::Other(route)),
+    Rule::new("thalweg.ip6-punt-redirects.*", Kind::Other(route::<u128>)),
 ];
 
 fn table_name(value: &Value) -> Result<(), String> {
@@ -114,116 +112,35 @@ const fn keys<A: Address>() -> Keys {
 
 /// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2
 /// preference 1`, `192.0.2.1 next-hop-table 7`, `host-eth0`, `drop`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Via<'a> {
-    kind: PathKind,
-    next_hop: Option<IpAddr>,
-    interface: Option<&'a str>,
-    via_label: Option<Label>,
-    table: Option<TableId>,
-    weight: u8,
-    preference: u8,
-    labels: Labels,
+type Via<'a> = PathText<&'a str>;
+
+fn via<A: Address>(text: Option<&str>) -> Result<Via<'_>, String> {
+    let path = path_of(text.ok_or(EXPECTED)?)?;
+    let other = |why| format!("a path of such a route ({why})");
+    path.of_route(Version::of::<A>()).map_err(other)
 }
 
-/// Words that end a next hop.
-const ENDS: [&str; 4] = ["weight", "preference", "next-hop-table", "out-labels"];
-
-impl<'a> Via<'a> {
-    fn parse(text: &'a str) -> Option<Via<'a>> {
-        let mut words = text.split_whitespace().peekable();
-        let first = words.next()?;
-        let kind = special_kind(first).unwrap_or(PathKind::Normal);
-        let (weight, preference) = (1, 0);
-        let (next_hop, interface, table, labels) = (None, None, None, Labels::NONE);
-        let via_label = None;
-        let mut via =
-            Via { kind, next_hop, interface, via_label, table, weight, preference, labels };
-        if first == "lookup" {
-            let id = words.next_if_eq(&"in").and_then(|_| words.next_if_eq(&"table"));
-            let id = id.and_then(|_| words.next()?.parse().ok())?;
-            via.kind = PathKind::Lookup(TableId(id));
-            return words.next().is_none().then_some(via);
-        }
-        if first == "rx-ip4" || first == "rx-ip6" {
-            (via.kind, via.interface) = (PathKind::InterfaceRx, Some(words.next()?));
-            return words.next().is_none().then_some(via);
-        }
-        if kind != PathKind::Normal {
-            return words.next().is_none().then_some(via);
-        }
-        match first.parse() {
-            Ok(next_hop) => {
-                via.next_hop = Some(next_hop);
-                via.interface = words.next_if(|w| !ENDS.contains(w));
-                if via.interface.is_none() && words.next_if_eq(&"next-hop-table").is_some() {
-                    via.table = Some(words.next()?.parse().ok()?);
-                }
-            }
-            Err(_) if first == "via-label" => {
-                via.via_label = Some(via_label_of(words.next()?.parse().ok()?)?);
-            }
-            Err(_) if first.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                via.interface = Some(first);
-            }
-            Err(_) => return None,
-        }
-        while let Some(word) = words.next() {
-            match word {
-                "weight" => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
-                "preference" => via.preference = words.next()?.parse().ok()?,
-                "out-labels" => via.labels = labels_of(&mut words)?,
-                _ => return None,
-            }
-        }
-        Some(via)
-    }
-
-    fn write<A: Address>(names: &HashMap<SwIfIndex, String>, path: &Path) -> String {
-        let hop = path.next_hop.map(|h| h.to_string());
-        let hop = hop.or(path.via_label.map(|label| format!("via-label {label}")));
-        let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
-        match path.kind {
-            PathKind::Normal => {}
-            PathKind::Lookup(id) => return format!("lookup in table {id}"),
-            PathKind::InterfaceRx => {
-                return format!("{} {}", rx_word::<A>(), interface.unwrap_or_default());
-            }
-            kind => return kind_word(kind).to_owned(),
-        }
-        let table = path.table.map(|id| format!("next-hop-table {id}"));
-        let weight = (path.weight != 1).then(|| format!("weight {}", path.weight));
-        let preference = (path.preference != 0).then(|| format!("preference {}", path.preference));
-        let share = weight.into_iter().chain(preference);
-        let words = hop.into_iter().chain(interface).chain(table).chain(share);
-        words.collect::<Vec<_>>().join(" ") + &labels_text(&path.labels)
+/// Reads one path or several; the error says what is expected.
+fn vias<A: Address>(value: &Value) -> Result<Vec<Via<'_>>, String> {
+    let all: Vec<Via<'_>> = match value {
+        Value::Text(text) => vec![via::<A>(Some(text))?],
+        Value::List(list) => list.iter().map(|n| via::<A>(n.text())).collect::<Result<_, _>>()?,
+        _ => return Err(EXPECTED.into()),
+    };
+    match &all[..] {
+        [_] => Ok(all),
+        [_, _, ..] if all.iter().all(|v| v.place.kind() == Some(PathKind::Normal)) => Ok(all),
+        _ => Err(EXPECTED.into()),
     }
 }
 
-/// Word of a path that takes packets as received on an interface.
-fn rx_word<A: Address>() -> &'static str {
-    match Version::of::<A>() {
-        Version::V4 => "rx-ip4",
-        Version::V6 => "rx-ip6",
-    }
-}
+const EXPECTED: &str = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
+                        [weight <n>] [preference <n>] [out-labels <label> ... [uniform]]', \
+                        `<interface>', `via-label <label> ...', `ip4-lookup-in-table <id>', \
+                        `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
 
-fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
-    match value {
-        Value::Text(text) => Some(vec![Via::parse(text)?]),
-        Value::List(list) => {
-            let all: Option<Vec<Via<'_>>> = list.iter().map(|n| Via::parse(n.text()?)).collect();
-            let alone = |v: &Via<'_>| v.kind == PathKind::Normal;
-            all.filter(|a| !a.is_empty() && (a.len() == 1 || a.iter().all(alone)))
-        }
-        _ => None,
-    }
-}
-
-fn route(value: &Value) -> Result<(), String> {
-    let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>] [preference <n>] [out-labels <label> ... [uniform]]', `<interface>', `via-label <label> ...', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
-    vias(value).map(|_| ()).ok_or_else(|| expected.into())
+fn route<A: Address>(value: &Value) -> Result<(), String> {
+    vias::<A>(value).map(|_| ())
 }
 
 impl<A: Address> Section<Control> for Settings<A> {
@@ -403,34 +320,29 @@ fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
     let word = Version::of::<A>().word();
     for (rx, found) in doc.entries(&["thalweg", keys::<A>().redirects]) {
         // The schema has checked it.
-        let Some(vias) = vias(&found.node.value) else { continue };
-        let named = vias.iter().filter_map(|v| v.interface);
+        let Ok(vias) = vias::<A>(&found.node.value) else { continue };
+        let named = vias.iter().filter_map(|v| v.place.interface().copied());
         let mut all = named.clone().chain((rx != "all").then_some(rx));
         if let Some(name) = all.find(|name| !names.contains(name)) {
             let text = format!("there is no interface `{name}' in this document");
             out.problem(Problem::at(found.node, found.path, text));
             continue;
         }
-        if vias.iter().any(|v| !matches!(v.kind, PathKind::Normal | PathKind::Lookup(_))) {
+        let leads =
+            |v: &Via<'_>| matches!(v.place.kind(), Some(PathKind::Normal | PathKind::Lookup(_)));
+        if !vias.iter().all(leads) {
             let text = RedirectError::NoPath.to_string();
             out.problem(Problem::at(found.node, found.path, text));
             continue;
         }
-        let mut paths: Vec<String> = vias.iter().map(command::<A>).collect();
-        paths.sort_unstable();
-        let set = format!("{word} punt redirect add rx {rx}{}", paths.concat());
+        let set = format!("{word} punt redirect add rx {rx}{}", command(&vias));
         let key = format!("{word} punt redirect of {rx}");
         let mut item = Item::new(rank::ROUTE, key, &found.path, set)
             .unset(format!("{word} punt redirect del rx {rx}"))
             .order(2 * DEPTH);
-        for via in &vias {
-            let table = match via.kind {
-                PathKind::Lookup(id) => Some(id),
-                _ => via.table,
-            };
-            if let Some(id) = table.filter(|id| *id != TableId(0)) {
-                item = item.needs(table_key::<A>(id));
-            }
+        let tables = vias.iter().filter_map(named_table::<A>);
+        for (version, id) in tables.filter(|(_, id)| *id != TableId(0)) {
+            item = item.needs(for_version!(version, table_key(id)));
         }
         for name in named.chain((rx != "all").then_some(rx)) {
             item = item.needs(interface_key(name));
@@ -450,9 +362,11 @@ fn names(c: &Control) -> HashMap<SwIfIndex, String> {
 
 /// Paths as a document has them.
 fn written<A: Address>(names: &HashMap<SwIfIndex, String>, paths: &[Path]) -> Value {
+    let name = |i| names.get(&i).map_or("", String::as_str);
+    let text = |p: &Path| PathText::of(p, Version::of::<A>()).map(name).to_string();
     match paths {
-        [one] => Value::Text(Via::write::<A>(names, one)),
-        many => Value::List(many.iter().map(|p| Via::write::<A>(names, p).into()).collect()),
+        [one] => Value::Text(text(one)),
+        many => Value::List(many.iter().map(|p| text(p).into()).collect()),
     }
 }
 
@@ -604,7 +518,7 @@ fn routes<A: Address>(
             continue;
         };
         // The schema has checked it.
-        if let Some(vias) = vias(&found.node.value) {
+        if let Ok(vias) = vias::<A>(&found.node.value) {
             all.push((prefix, vias, found));
         }
     }
@@ -613,11 +527,12 @@ fn routes<A: Address>(
     let names: HashSet<&str> =
         doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
     for (prefix, vias, found) in &all {
-        let is_unknown = |v: &Via<'_>| v.interface.is_some_and(|name| !names.contains(name));
+        let is_unknown =
+            |v: &Via<'_>| v.place.interface().is_some_and(|name| !names.contains(name));
         for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
             let text = format!(
                 "there is no interface `{}' in this document",
-                via.interface.unwrap_or_default()
+                via.place.interface().copied().unwrap_or_default()
             );
             // One path of several is wrong by itself.
             let path = match found.node.list() {
@@ -629,27 +544,18 @@ fn routes<A: Address>(
         if vias.iter().any(is_unknown) {
             continue;
         }
-        let others = vias.iter().filter_map(|v| v.next_hop).filter(|h| A::from_ip(*h).is_none());
+        let others =
+            vias.iter().filter_map(|v| v.place.next_hop()).filter(|h| A::from_ip(*h).is_none());
         others.for_each(|hop| foreign(hop, "next hop", found, out));
         let in_table = if table == TableId(0) { String::new() } else { format!(" table {table}") };
-        // Their order means nothing.
-        let mut paths: Vec<String> = vias.iter().map(command::<A>).collect();
-        paths.sort_unstable();
-        let paths = paths.concat();
+        let paths = command(vias);
         let set = format!("ip route replace {prefix}{in_table}{paths}");
         let key = format!("{}route {table} {prefix}", keys.item);
         let mut item = Item::new(rank::ROUTE, key, &found.path, set)
             .unset(format!("ip route del {prefix}{in_table}"))
             .order(order.of(*prefix, 0));
-        let own = Version::of::<A>();
-        let looked = |v: &Via<'_>| match (v.kind, v.next_hop.map(Version::of_ip)) {
-            (PathKind::Lookup(id), _) => Some((own, id)),
-            (_, Some(version)) if version != own && v.interface.is_none() => {
-                Some((version, v.table.unwrap_or(TableId(0))))
-            }
-            _ => Some((own, v.table?)),
-        };
-        let others = vias.iter().filter_map(looked).filter(|other| *other != (own, table));
+        let own = (Version::of::<A>(), table);
+        let others = vias.iter().filter_map(named_table::<A>).filter(|other| *other != own);
         for (version, id) in others.clone().filter(|other| other.1 != TableId(0)) {
             item = item.needs(for_version!(version, table_key(id)));
         }
@@ -660,32 +566,31 @@ fn routes<A: Address>(
         if table != TableId(0) {
             item = item.needs(table_key::<A>(table));
         }
-        for via in vias.iter().filter_map(|v| v.interface) {
-            item = item.needs(interface_key(via));
+        for by in vias.iter().filter_map(|v| v.place.interface()) {
+            item = item.needs(interface_key(by));
         }
         out.add(item);
     }
 }
 
-fn command<A: Address>(via: &Via<'_>) -> String {
-    match via.kind {
-        PathKind::Normal => {}
-        PathKind::Lookup(id) => return format!(" via lookup in table {id}"),
-        PathKind::InterfaceRx => {
-            return format!(" via {} {}", rx_word::<A>(), via.interface.unwrap_or_default());
+/// Words of a command for paths. Their order means nothing.
+fn command(vias: &[Via<'_>]) -> String {
+    let mut paths: Vec<String> = vias.iter().map(|via| format!(" via {via}")).collect();
+    paths.sort_unstable();
+    paths.concat()
+}
+
+/// Another table that a path names, and its version.
+fn named_table<A: Address>(via: &Via<'_>) -> Option<(Version, TableId)> {
+    let own = Version::of::<A>();
+    match via.place {
+        Place::Lookup(_, id) => Some((own, id)),
+        Place::NextHop { address, interface: None, table } if Version::of_ip(address) != own => {
+            Some((Version::of_ip(address), table.unwrap_or(TableId(0))))
         }
-        kind => return format!(" via {}", kind_word(kind)),
+        Place::NextHop { table, .. } => Some((own, table?)),
+        _ => None,
     }
-    let label = via.via_label.map(|label| format!(" via-label {label}"));
-    let hop = via.next_hop.map(|h| format!(" {h}")).or(label).unwrap_or_default();
-    let interface = via.interface.map(|i| format!(" {i}")).unwrap_or_default();
-    let table = via.table.map(|id| format!(" next-hop-table {id}")).unwrap_or_default();
-    let preference = match via.preference {
-        0 => String::new(),
-        n => format!(" preference {n}"),
-    };
-    let labels = labels_text(&via.labels);
-    format!(" via{hop}{interface}{table} weight {}{preference}{labels}", via.weight)
 }
 
 /// Order of routes: a next hop must be reachable before it is used.
@@ -711,8 +616,10 @@ impl<'a, A: Address> Order<'a, A> {
     /// Number of routes that must precede this one.
     fn of(&self, prefix: Prefix<A>, depth: u32) -> u32 {
         let Some(vias) = self.routes.get(&prefix) else { return 0 };
-        let own = vias.iter().filter(|v| v.interface.is_none() && v.table.is_none());
-        let recursive = own.filter_map(|v| v.next_hop);
+        let recursive = vias.iter().filter_map(|v| match v.place {
+            Place::NextHop { address, interface: None, table: None } => Some(address),
+            _ => None,
+        });
         let above = |hop: A| {
             let covers = (0..=A::BITS).rev().filter_map(|len| Prefix::new(hop, len).ok());
             for cover in covers {
@@ -736,48 +643,30 @@ mod tests {
 
     #[test]
     fn paths_are_written_as_commands_are() {
-        let path = |text| Via::parse(text).map(|v| command::<u32>(&v));
-        assert_eq!(path("192.0.2.1").as_deref(), Some(" via 192.0.2.1 weight 1"));
-        assert_eq!(path("192.0.2.1 pg0 weight 3").as_deref(), Some(" via 192.0.2.1 pg0 weight 3"));
-        let in_table = path("192.0.2.1 next-hop-table 7 weight 3");
-        assert_eq!(in_table.as_deref(), Some(" via 192.0.2.1 next-hop-table 7 weight 3"));
-        let labelled = path("192.0.2.1 pg0 out-labels 17 implicit-null weight 2");
-        let want = " via 192.0.2.1 pg0 weight 2 out-labels 17 implicit-null";
-        assert_eq!(labelled.as_deref(), Some(want));
-        assert_eq!(path("fe80::1 pg0").as_deref(), Some(" via fe80::1 pg0 weight 1"));
-        assert_eq!(path("host-eth0").as_deref(), Some(" via host-eth0 weight 1"));
-        let followed = path("via-label 33 weight 2 out-labels 44");
-        let want = " via via-label 33 weight 2 out-labels 44";
-        assert_eq!(followed.as_deref(), Some(want));
-        assert_eq!(path("drop").as_deref(), Some(" via drop"));
-        let look = path("lookup in table 7");
-        assert_eq!(look.as_deref(), Some(" via lookup in table 7"));
-        assert_eq!(path("rx-ip4 pg0").as_deref(), Some(" via rx-ip4 pg0"));
-        for bad in [
-            "",
-            "lookup",
-            "lookup in table x",
-            "lookup in table 7 weight 2",
-            "rx-ip4",
-            "192.0.2",
-            "192.0.2.1 weight",
-            "192.0.2.1 next-hop-table",
-            "192.0.2.1 pg0 next-hop-table 7",
-            "192.0.2.1 next-hop-table x",
-            "192.0.2.1 weight 0",
-            "192.0.2.1 out-labels",
-            "192.0.2.1 out-labels 1048576",
-            "drop pg0",
-            "via-label",
-            "via-label 3",
-            "via-label 1048576",
-            "via-label 33 next-hop-table 7",
-            "via-label 33 pg0",
-            "weight 2 pg0 x",
-            "192.0.2.1 pg0 weight 256",
-            "192.0.2.1 pg0 pg1",
+        let text = |text: &str| Value::Text(text.into());
+        for (typed, written) in [
+            ("192.0.2.1 weight 1", "192.0.2.1"),
+            (
+                "192.0.2.1 pg0 out-labels 17 pop weight 2",
+                "192.0.2.1 pg0 weight 2 out-labels 17 implicit-null",
+            ),
+            ("lookup in table 7", "ip4-lookup-in-table 7"),
+            ("ip4-lookup-in-table 7", "ip4-lookup-in-table 7"),
+            ("rx-ip6 pg0", "rx-ip4 pg0"),
         ] {
-            assert_eq!(Via::parse(bad), None, "{bad}");
+            let value = text(typed);
+            assert_eq!(vias::<u32>(&value).map(|v| command(&v)), Ok(format!(" via {written}")));
+        }
+        let value = text("lookup in table 7");
+        let want = " via ip6-lookup-in-table 7";
+        assert_eq!(vias::<u128>(&value).map(|v| command(&v)).as_deref(), Ok(want));
+        for (bad, why) in [
+            ("192.0.2.1 weight 0", "as weight in the place of `0'"),
+            ("ip6-lookup-in-table 7", "`ip6-lookup-in-table' is for IPv6 prefixes only"),
+            ("l2-input-on pg0", "`l2-input-on' is for labels only"),
+        ] {
+            let said = route::<u32>(&text(bad)).unwrap_err();
+            assert!(said.contains(why), "{said}");
         }
     }
 }

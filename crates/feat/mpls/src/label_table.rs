@@ -30,7 +30,7 @@ impl Key {
 impl std::fmt::Display for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bit = if self.eos { "eos" } else { "neos" };
-        write!(f, "{}:{bit}", thalweg_feat_ip::label_text(self.label))
+        write!(f, "{}:{bit}", thalweg_fib::label_text(self.label))
     }
 }
 

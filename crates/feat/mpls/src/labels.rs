@@ -450,7 +450,7 @@ pub fn unbind(c: &mut Control, id: TableId, label: Label, from: Bound) -> Result
     let mut mpls = mpls.borrow_mut();
     mpls.table_mut(id)?;
     if mpls.bound.get(&from) != Some(&(id, label)) {
-        return Err(MplsError::NotBound(thalweg_feat_ip::label_text(label), id, from.prefix()));
+        return Err(MplsError::NotBound(thalweg_fib::label_text(label), id, from.prefix()));
     }
     mpls.bound.remove(&from);
     mpls.remove_both(c, id, label);

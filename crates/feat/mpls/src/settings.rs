@@ -3,14 +3,14 @@
 use crate::tunnels::{self, Tunnels};
 use crate::{Bound, Key, LabelView, Mpls, Via};
 use std::collections::BTreeSet;
-use std::iter::Peekable;
 use std::net::IpAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Node, Problem, Rule, Section, Value, interface_key, rank,
 };
-use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_of, labels_text, via_label_of};
+use thalweg_feat_ip::{Path, PathKind};
+use thalweg_fib::path_words::path_of;
 use thalweg_fib::rib::Labels;
-use thalweg_fib::{TableId, Version};
+use thalweg_fib::{LookIn, PathText, Place, TableId, Version, label_of, label_text};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
 
@@ -36,156 +36,25 @@ const RULES: &[Rule] = &[
 ];
 
 /// A path in a document, in the words of `mpls local-label` after `via`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Words {
-    /// As it is typed.
-    text: String,
-    interface: Option<String>,
-    /// Other MPLS and IP tables that it names.
-    mpls: Option<u32>,
-    ip: Option<(Version, u32)>,
-}
+type Words<'a> = PathText<&'a str>;
 
 /// Key of the item that adds a table of IP.
 fn ip_table_key(version: Version, table: u32) -> String {
     format!("{}-table {table}", version.word())
 }
 
-/// Reads the labels of a path by which packets are looked up.
-fn looked_up<'a>(words: &mut Peekable<impl Iterator<Item = &'a str>>) -> Option<String> {
-    match words.next_if(|w| *w == "out-labels") {
-        Some(_) => labels_of(words).map(|labels| labels_text(&labels)),
-        None => Some(String::new()),
-    }
-}
-
-impl Words {
-    fn parse(text: &str) -> Option<Words> {
-        let mut words = text.split_whitespace().peekable();
-        let first = words.next()?;
-        let mut out = Words { text: String::new(), interface: None, mpls: None, ip: None };
-        match first {
-            "drop" | "local" => out.text = first.into(),
-            "mpls-lookup-in-table" => {
-                let id: u32 = words.next()?.parse().ok()?;
-                out.text = format!("{first} {id}");
-                out.mpls = Some(id);
-            }
-            "ip4-lookup-in-table" | "ip6-lookup-in-table" => {
-                let id: u32 = words.next()?.parse().ok()?;
-                out.text = format!("{first} {id}{}", looked_up(&mut words)?);
-                let of = if first.starts_with("ip4") { Version::V4 } else { Version::V6 };
-                out.ip = Some((of, id));
-            }
-            "l2-input-on" => {
-                let name = words.next()?;
-                let word = words.next_if(|w| *w == "pop-pw-cw").map_or("", |_| " pop-pw-cw");
-                out.text = format!("l2-input-on {name}{word}");
-                out.interface = Some(name.to_owned());
-            }
-            "rx-ip4" | "rx-ip6" => {
-                let name = words.next()?;
-                out.text = format!("{first} {name}{}", looked_up(&mut words)?);
-                out.interface = Some(name.to_owned());
-            }
-            _ => {
-                let hop = first.parse::<IpAddr>().ok();
-                let followed = match first {
-                    "via-label" => Some(via_label_of(words.next()?.parse().ok()?)?),
-                    _ => None,
-                };
-                // A next hop without an interface is followed by routes.
-                let is_name = |w: &str| {
-                    w.starts_with(|c: char| c.is_ascii_alphabetic()) && !PATH_WORDS.contains(&w)
-                };
-                let name = match hop {
-                    Some(_) => words.next_if(|w| is_name(w)),
-                    None => Some(first).filter(|w| is_name(w) && followed.is_none()),
-                };
-                if hop.is_none() && name.is_none() && followed.is_none() {
-                    return None;
-                }
-                let mut table = None;
-                if hop.is_some()
-                    && name.is_none()
-                    && words.next_if(|w| *w == "next-hop-table").is_some()
-                {
-                    table = Some(words.next()?.parse::<u32>().ok()?);
-                }
-                let (mut weight, mut preference, mut labels) = (1u8, 0u8, Labels::NONE);
-                while let Some(word) = words.next() {
-                    match word {
-                        "weight" => weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
-                        "preference" => preference = words.next()?.parse().ok()?,
-                        "out-labels" => labels = labels_of(&mut words)?,
-                        _ => return None,
-                    }
-                }
-                let place = place_text(hop, followed, name);
-                out.text = path_text(place, table, (weight, preference), &labels);
-                out.interface = name.map(str::to_owned);
-                out.ip = hop.map(Version::of_ip).zip(table);
-            }
+/// Key of the item that adds a table which a path names.
+fn named_table(path: &Words<'_>) -> Option<String> {
+    match path.place {
+        Place::Lookup(LookIn::Mpls, table) => Some(table_key(table.get())),
+        Place::Lookup(LookIn::Ip(of), table) if table != TableId(0) => {
+            Some(ip_table_key(of, table.get()))
         }
-        words.next().is_none().then_some(out)
-    }
-}
-
-/// Words that follow the place where a path leads to.
-const PATH_WORDS: [&str; 4] = ["weight", "preference", "out-labels", "next-hop-table"];
-
-/// Where a path leads to.
-fn place_text(hop: Option<IpAddr>, followed: Option<Label>, name: Option<&str>) -> String {
-    let hop = hop.map(|hop| hop.to_string());
-    let hop = hop.or(followed.map(|label| format!("via-label {label}")));
-    let place: Vec<String> = hop.into_iter().chain(name.map(str::to_owned)).collect();
-    place.join(" ")
-}
-
-fn path_text(
-    place: String,
-    table: Option<u32>,
-    (weight, preference): (u8, u8),
-    labels: &Labels,
-) -> String {
-    let table = table.map(|table| format!(" next-hop-table {table}")).unwrap_or_default();
-    let weight = if weight == 1 { String::new() } else { format!(" weight {weight}") };
-    let preference =
-        if preference == 0 { String::new() } else { format!(" preference {preference}") };
-    format!("{place}{table}{weight}{preference}{}", labels_text(labels))
-}
-
-/// A path as it is typed.
-fn via_text(c: &Control, via: &Via) -> String {
-    let name = |p: &Path| p.sw_if.map(|i| c.interface_name(i));
-    match via {
-        Via::Mpls(table) => format!("mpls-lookup-in-table {table}"),
-        Via::Layer2 { sw_if, control_word } => {
-            let word = if *control_word { " pop-pw-cw" } else { "" };
-            format!("l2-input-on {}{word}", c.interface_name(*sw_if))
+        Place::NextHop { address, table, .. } => {
+            let table = table.filter(|id| *id != TableId(0))?;
+            Some(ip_table_key(Version::of_ip(address), table.get()))
         }
-        Via::Ip6(p) => match p.kind {
-            PathKind::Lookup(table) => {
-                format!("ip6-lookup-in-table {table}{}", labels_text(&p.labels))
-            }
-            _ => format!("rx-ip6 {}{}", name(p).unwrap_or_default(), labels_text(&p.labels)),
-        },
-        Via::Path(p) => match p.kind {
-            PathKind::Normal => {
-                let (name, table) = (name(p), p.table.map(|table| table.get()));
-                let share = (p.weight, p.preference);
-                let place = place_text(p.next_hop, p.via_label, name.as_deref());
-                path_text(place, table, share, &p.labels)
-            }
-            PathKind::Lookup(table) => {
-                format!("ip4-lookup-in-table {table}{}", labels_text(&p.labels))
-            }
-            PathKind::InterfaceRx => {
-                format!("rx-ip4 {}{}", name(p).unwrap_or_default(), labels_text(&p.labels))
-            }
-            PathKind::Local => "local".into(),
-            _ => "drop".into(),
-        },
+        _ => None,
     }
 }
 
@@ -205,31 +74,54 @@ fn key_text(key: Key, between: char) -> String {
     format!("{}{between}{}", label_text(key.label), if key.eos { "eos" } else { "non-eos" })
 }
 
-fn paths(value: &Value) -> Option<Vec<Words>> {
-    match value {
-        Value::Text(text) => Some(vec![Words::parse(text)?]),
-        Value::List(list) => {
-            let all: Option<Vec<Words>> = list.iter().map(|n| Words::parse(n.text()?)).collect();
-            all.filter(|all| !all.is_empty())
+fn path<'a>(text: Option<&'a str>, expected: &str) -> Result<Words<'a>, String> {
+    let path = path_of(text.ok_or(expected)?)?.of_label();
+    match path.place.kind() {
+        Some(PathKind::Unreachable | PathKind::Prohibit) => {
+            Err(format!("a path of labels (`{}' is for IP routes only)", path.place))
         }
-        _ => None,
+        _ => Ok(path),
     }
 }
 
-fn label(value: &Value) -> Result<(), String> {
-    let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
-                    [preference <n>] [out-labels <label> ... [uniform]]', `via-label <label> ...', \
-                    `ip4-lookup-in-table <id>', \
-                    `ip6-lookup-in-table <id>', `mpls-lookup-in-table <id>', `rx-ip4 <interface>', \
-                    `rx-ip6 <interface>', `l2-input-on <interface>', or drop";
-    paths(value).map(|_| ()).ok_or_else(|| expected.into())
+/// Reads one path or several; the error says what is expected.
+fn paths<'a>(value: &'a Value, expected: &str) -> Result<Vec<Words<'a>>, String> {
+    match value {
+        Value::Text(text) => Ok(vec![path(Some(text), expected)?]),
+        Value::List(list) if !list.is_empty() => {
+            list.iter().map(|n| path(n.text(), expected)).collect()
+        }
+        _ => Err(expected.into()),
+    }
 }
 
+/// Words of a command for paths. Their order means nothing.
+fn command(paths: &[Words<'_>]) -> String {
+    let mut all: Vec<String> = paths.iter().map(|path| format!(" via {path}")).collect();
+    all.sort_unstable();
+    all.concat()
+}
+
+const LABEL_PATHS: &str = "a path or a list of paths: `<next hop> [<interface> | next-hop-table \
+                           <id>] [weight <n>] [preference <n>] [out-labels <label> ... \
+                           [uniform]]', `via-label <label> ...', `ip4-lookup-in-table <id>', \
+                           `ip6-lookup-in-table <id>', `mpls-lookup-in-table <id>', \
+                           `rx-ip4 <interface>', `rx-ip6 <interface>', \
+                           `l2-input-on <interface>', or drop";
+
+fn label(value: &Value) -> Result<(), String> {
+    paths(value, LABEL_PATHS).map(|_| ())
+}
+
+const TUNNEL_PATHS: &str = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
+                            [preference <n>] out-labels <label> ...'";
+
 fn tunnel_paths(value: &Value) -> Result<(), String> {
-    let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
-                    [preference <n>] out-labels <label> ...'";
-    let right = |all: Vec<Words>| all.iter().all(|words| words.text.contains("out-labels"));
-    if paths(value).is_some_and(right) { Ok(()) } else { Err(expected.into()) }
+    let right = |path: &Words<'_>| {
+        path.place.kind() == Some(PathKind::Normal) && path.labels != Labels::NONE
+    };
+    let all = paths(value, TUNNEL_PATHS)?;
+    if all.iter().all(right) { Ok(()) } else { Err(TUNNEL_PATHS.into()) }
 }
 
 /// Reads what a label is bound to: `192.0.2.0/24', or with ` table 7'.
@@ -290,8 +182,8 @@ impl Section<Control> for Settings {
                 let key = key_text(view.key, '/');
                 let place = [at[0], at[1], at[2], "labels", &key];
                 match &view.vias[..] {
-                    [one] => out.put(&place, via_text(c, one)),
-                    all => all.iter().for_each(|via| out.push(&place, via_text(c, via))),
+                    [one] => out.put(&place, one.named(c).to_string()),
+                    all => all.iter().for_each(|via| out.push(&place, via.named(c).to_string())),
                 }
             }
         }
@@ -310,7 +202,7 @@ impl Section<Control> for Settings {
             if tunnel.control_word {
                 out.put(&at("control-word"), true);
             }
-            let text = |path: &Path| via_text(c, &Via::Path(*path));
+            let text = |path: &Path| Via::Path(*path).named(c).to_string();
             match &tunnel.paths[..] {
                 [] => {}
                 [one] => out.put(&at("paths"), text(one)),
@@ -374,9 +266,8 @@ fn labels(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
             continue;
         };
         // The schema has checked it.
-        let Some(mut all) = paths(&found.node.value) else { continue };
-        all.sort_unstable();
-        let vias: String = all.iter().map(|words| format!(" via {}", words.text)).collect();
+        let Ok(all) = paths(&found.node.value, LABEL_PATHS) else { continue };
+        let vias = command(&all);
         let in_table = if id == 0 { String::new() } else { format!(" table {id}") };
         let label = key_text(key, ' ');
         let set = format!("mpls local-label replace {label}{in_table}{vias}");
@@ -384,14 +275,11 @@ fn labels(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
         let item = item.unset(format!("mpls local-label del {label}{in_table}"));
         let mut item = item.order(1 << 20).needs(table_key(id));
         for words in &all {
-            if let Some(name) = &words.interface {
+            if let Some(name) = words.place.interface() {
                 item = item.needs(interface_key(name));
             }
-            if let Some(table) = words.mpls {
-                item = item.needs(table_key(table));
-            }
-            if let Some((version, table)) = words.ip.filter(|(_, table)| *table != 0) {
-                item = item.needs(ip_table_key(version, table));
+            if let Some(table) = named_table(words) {
+                item = item.needs(table);
             }
         }
         out.add(item);
@@ -437,18 +325,18 @@ fn tunnels(doc: &Doc<'_>, out: &mut Draft) {
             }
             (false, false) => "",
         };
-        let Some(mut all) = found.node.get("paths").and_then(|n| paths(&n.value)) else {
+        let all = found.node.get("paths").map(|n| paths(&n.value, TUNNEL_PATHS));
+        let Some(Ok(all)) = all else {
             let text = "a tunnel needs `paths', such as `10.0.0.2 out-labels 16'";
             out.problem(Problem::at(found.node, found.path, text));
             continue;
         };
-        all.sort_unstable();
-        let vias: String = all.iter().map(|words| format!(" via {}", words.text)).collect();
+        let vias = command(&all);
         let set = format!("mpls tunnel add {name}{kind}{vias}");
         let item = Item::new(rank::CREATE, interface_key(name), found.path, set);
         let mut item = item.unset(format!("mpls tunnel del {name}")).order(1 << 20).recreate();
         for words in &all {
-            if let Some(by) = &words.interface {
+            if let Some(by) = words.place.interface() {
                 item = item.needs(interface_key(by));
             }
         }
@@ -483,23 +371,23 @@ mod tests {
             "l2-input-on mpls-tunnel0 pop-pw-cw",
             "drop",
         ] {
-            assert_eq!(Words::parse(text).map(|words| words.text).as_deref(), Some(text));
+            let value = Value::Text(text.into());
+            let written = paths(&value, LABEL_PATHS).map(|all| command(&all));
+            assert_eq!(written, Ok(format!(" via {text}")));
         }
-        for bad in [
-            "",
-            "10.0.0.2 pg0 out-labels",
-            "10.0.0.2 pg0 next-hop-table 7",
-            "drop it",
-            "rx-ip4",
-            "rx-ip6 pg0 out-labels",
-            "via-label",
-            "via-label 15",
-            "via-label 33 pg0",
-            "via-label 33 next-hop-table 7",
-            "ip6-lookup-in-table x",
-            "17",
+        let value = Value::Text("lookup in table 7".into());
+        let written = paths(&value, LABEL_PATHS).map(|all| command(&all));
+        assert_eq!(written.as_deref(), Ok(" via ip4-lookup-in-table 7"));
+        for (bad, why) in [
+            ("10.0.0.2 pg0 out-labels", "as label at the end"),
+            ("unreachable", "`unreachable' is for IP routes only"),
+            ("via-label 15", "in the place of `15'"),
         ] {
-            assert_eq!(Words::parse(bad), None, "{bad}");
+            let said = label(&Value::Text(bad.into())).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+        for bad in ["10.0.0.2 pg0", "drop", "ip4-lookup-in-table 7 out-labels pop"] {
+            assert!(tunnel_paths(&Value::Text(bad.into())).is_err(), "{bad}");
         }
         let eos = Key { label: Label(16), eos: true };
         assert_eq!((key("16/eos"), key("16"), key("x/eos")), (Some(eos), None, None));

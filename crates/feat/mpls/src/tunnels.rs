@@ -3,6 +3,7 @@
 //! ([`Via::Layer2`](crate::Via::Layer2)).
 
 use crate::error::MplsError;
+use crate::via::Via;
 use crate::nodes::mpls_tunnel_tx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -215,6 +216,19 @@ pub fn create(
     Ok(sw_if)
 }
 
+const NO_WAY: &str = "a path of a tunnel is one to a next hop, or `via-label <label>'";
+
+/// Returns the path of a tunnel that is written as one of a label.
+///
+/// # Errors
+/// If only labels have such a path.
+pub fn path(via: Via) -> Result<Path, MplsError> {
+    match via {
+        Via::Path(path) => Ok(path),
+        Via::Ip6(_) | Via::Mpls(_) | Via::Layer2 { .. } => Err(MplsError::Unsuitable(NO_WAY)),
+    }
+}
+
 fn check(paths: &[Path]) -> Result<(), MplsError> {
     if paths.is_empty() {
         return Err(MplsError::NoPaths);
@@ -222,8 +236,7 @@ fn check(paths: &[Path]) -> Result<(), MplsError> {
     for path in paths {
         let leads = path.next_hop.is_some() || path.sw_if.is_some() || path.via_label.is_some();
         if path.kind != PathKind::Normal || !leads {
-            let why = "a path of a tunnel is one to a next hop, or `via-label <label>'";
-            return Err(MplsError::Unsuitable(why));
+            return Err(MplsError::Unsuitable(NO_WAY));
         }
         if path.labels.sent().as_slice().is_empty() {
             return Err(MplsError::NoLabels);

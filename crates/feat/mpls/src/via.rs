@@ -5,7 +5,7 @@ use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::table::watch;
 use thalweg_feat_ip::{Ip, RouteError};
 use thalweg_fib::rib::{Labels, Path, PathKind};
-use thalweg_fib::{TableId, Version};
+use thalweg_fib::{LookIn, PathText, Place, TableId, Version};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 use thalweg_wire::mpls::Label;
@@ -29,6 +29,43 @@ pub enum Via {
 }
 
 impl Via {
+    /// Returns a path of a label as it is written.
+    #[must_use]
+    pub fn of(path: PathText<SwIfIndex>) -> Via {
+        let path = path.of_label();
+        match (path.place, path.path()) {
+            (Place::Layer2 { interface, control_word }, _) => {
+                Via::Layer2 { sw_if: interface, control_word }
+            }
+            (
+                Place::Lookup(LookIn::Ip(Version::V6), _) | Place::Receive(Version::V6, _),
+                Some(p),
+            ) => Via::Ip6(p),
+            (Place::Lookup(_, table), None) => Via::Mpls(table),
+            (_, Some(p)) => Via::Path(p),
+            // Each other place has a path.
+            (_, None) => Via::Path(Path::special(PathKind::Drop)),
+        }
+    }
+
+    /// Returns how it is written.
+    #[must_use]
+    pub fn text(&self) -> PathText<SwIfIndex> {
+        match *self {
+            Via::Path(path) => PathText::of(&path, Version::V4),
+            Via::Ip6(path) => PathText::of(&path, Version::V6),
+            Via::Mpls(table) => PathText::to(Place::Lookup(LookIn::Mpls, table)),
+            Via::Layer2 { sw_if, control_word } => {
+                PathText::to(Place::Layer2 { interface: sw_if, control_word })
+            }
+        }
+    }
+
+    /// Returns how it is written, with the interface's name.
+    pub(crate) fn named(&self, c: &Control) -> PathText<String> {
+        self.text().map(|i| c.interface_name(i))
+    }
+
     pub(crate) fn sw_if(&self) -> Option<SwIfIndex> {
         match self {
             Via::Path(path) | Via::Ip6(path) => path.sw_if,

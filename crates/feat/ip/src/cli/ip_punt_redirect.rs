@@ -1,6 +1,6 @@
 //! `ip punt redirect`: where punted packets go.
 
-use crate::family::version_text;
+use crate::family::{Version, version_text};
 use crate::redirect::{self, RedirectError};
 use crate::{Path, cli_args};
 use std::marker::PhantomData;
@@ -58,7 +58,8 @@ impl<A: Address> Command<Control> for IpPuntRedirect<A> {
                     false => interface_arg(c, args)?,
                 });
             } else if args.exact("via") {
-                paths.push(cli_args::path_arg(c, args)?);
+                let path = cli_args::path_arg(c, args)?;
+                paths.push(cli_args::route_path(path, Version::of::<A>())?);
             } else if !args.exact("add") {
                 args.end()?;
             }

@@ -1,12 +1,11 @@
 //! `show ip punt redirect`: where punted packets go.
 
-use crate::cli_args::kind_word;
-use crate::family::version_text;
-use crate::{Path, PathKind, labels_text, redirect};
+use crate::family::{Version, version_text};
+use crate::{Path, redirect};
 use serde_json::json;
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_fib::Forwarding;
+use thalweg_fib::{Forwarding, PathText};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -17,23 +16,8 @@ pub struct ShowIpPuntRedirect<A>(pub PhantomData<fn(A)>);
 pub static COMMAND: ShowIpPuntRedirect<u32> = ShowIpPuntRedirect(PhantomData);
 
 /// A path as it is typed after `via`.
-fn text(c: &Control, path: &Path) -> String {
-    let mut words = match path.kind {
-        PathKind::Normal => Vec::new(),
-        PathKind::Lookup(table) => vec![format!("lookup in table {table}")],
-        kind => vec![kind_word(kind).to_owned()],
-    };
-    words.extend(path.next_hop.map(|hop| hop.to_string()));
-    words.extend(path.via_label.map(|label| format!("via-label {label}")));
-    words.extend(path.sw_if.map(|sw_if| c.interface_name(sw_if)));
-    words.extend(path.table.map(|table| format!("next-hop-table {table}")));
-    if path.weight != 1 {
-        words.push(format!("weight {}", path.weight));
-    }
-    if path.preference != 0 {
-        words.push(format!("preference {}", path.preference));
-    }
-    words.join(" ") + &labels_text(&path.labels)
+fn text<A: Address>(c: &Control, path: &Path) -> String {
+    PathText::of(path, Version::of::<A>()).map(|i| c.interface_name(i)).to_string()
 }
 
 impl<A: Address> Command<Control> for ShowIpPuntRedirect<A> {
@@ -57,7 +41,7 @@ impl<A: Address> Command<Control> for ShowIpPuntRedirect<A> {
         for (rx_if, paths, dpo) in redirect::all::<A>(c) {
             let rx = redirect::rx_name(c, rx_if);
             out.line(format_args!(" rx {rx} via:"));
-            let paths: Vec<String> = paths.iter().map(|path| text(c, path)).collect();
+            let paths: Vec<String> = paths.iter().map(|path| text::<A>(c, path)).collect();
             for path in &paths {
                 out.line(format_args!("   {path}"));
             }

@@ -53,9 +53,9 @@ thalweg:
         [
             "ip table add 7",
             "set interface ip address pg0 10.0.0.1/24",
-            "ip route replace 192.168.0.0/16 via 10.0.0.2 weight 1 via 10.0.0.3 pg0 weight 2",
-            "ip route replace 172.16.0.0/16 via 192.168.0.1 weight 1",
-            "ip route replace 0.0.0.0/0 via 172.16.0.1 weight 1",
+            "ip route replace 192.168.0.0/16 via 10.0.0.2 via 10.0.0.3 pg0 weight 2",
+            "ip route replace 172.16.0.0/16 via 192.168.0.1",
+            "ip route replace 0.0.0.0/0 via 172.16.0.1",
         ]
     );
 }
@@ -71,6 +71,10 @@ fn mistakes_are_found_before_anything_is_done() {
     assert!(table("'2001:db8::/32': drop").contains("an IPv4 prefix such as"));
     assert!(table("10.0.0.0/8: 5").contains("a path or a list of paths"));
     assert!(table("10.0.0.0/8: [drop, pg0]").contains("a path or a list of paths"));
+    let said = table("10.0.0.0/8: 192.0.2.1 weight 0");
+    let why = "a number from 1 to 255 as weight in the place of `0' expected, not ";
+    assert!(said.contains(why), "{said}");
+    assert!(table("10.0.0.0/8: ip6-lookup-in-table 7").contains("is for IPv6 prefixes only"));
     assert!(table("10.0.0.0/8: '2001:db8::1'").contains("not supported yet"));
     let overlap =
         "interfaces:\n  pg0: {addresses: [10.0.0.1/24]}\n  pg1: {addresses: [10.0.0.9/25]}\n";

@@ -117,8 +117,21 @@ fn look_ups_nest_and_packets_may_come_by_another_interface() {
     lab.ok("ip table add 7");
     let text = lab.cli("ip route add 192.0.2.0/24 via ip4-lookup-in-table 9");
     assert!(text.contains("no IPv4 table 9"), "{text}");
-    let text = lab.cli("ip route add 192.0.2.0/24 via ip6-lookup-in-table 7");
-    assert!(text.contains("is for IPv6 prefixes only"), "{text}");
+    for (line, why) in [
+        ("ip route add 192.0.2.0/24 via ip6-lookup-in-table 7", "is for IPv6 prefixes only"),
+        // The prefix may come last.
+        ("ip route add via ip6-lookup-in-table 7 192.0.2.0/24", "is for IPv6 prefixes only"),
+        ("ip punt redirect add rx all via ip6-lookup-in-table 7", "is for IPv6 prefixes only"),
+        ("ip route add 192.0.2.0/24 via mpls-lookup-in-table 0", "is for labels only"),
+        ("ip route add 192.0.2.0/24 via l2-input-on test0", "is for labels only"),
+        (
+            "ip route add 192.0.2.0/24 via ip4-lookup-in-table 7 out-labels 16",
+            "a route's path with `ip4-lookup-in-table' takes no `out-labels'",
+        ),
+    ] {
+        let text = lab.cli(line);
+        assert!(text.contains(why), "{line}: {text}");
+    }
     lab.close();
     let mut lab = bare().start();
     lab.ok("ip table add 7\nip table add 8\nset interface ip table test2 8\n\
@@ -137,9 +150,9 @@ fn look_ups_nest_and_packets_may_come_by_another_interface() {
         sound(2, 2, &lab.sent_one(2));
     }
     for (line, want) in [
-        ("show ip fib 192.0.2.0/24", "lookup in table 7"),
+        ("show ip fib 192.0.2.0/24", "deag: oper-flags:resolved,\n        ip4-lookup-in-table 7\n"),
         ("show ip fib table 7 192.0.2.0/25", "dpo-lookup: table:8"),
-        ("show ip fib table 7 192.0.2.128/25", "interface-rx test2"),
+        ("show ip fib table 7 192.0.2.128/25", "rx-ip4 test2"),
         ("show ip fib table 7 192.0.2.128/25", "interface-rx-dpo: test2"),
     ] {
         let text = lab.cli(line);

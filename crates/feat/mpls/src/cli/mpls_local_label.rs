@@ -3,8 +3,8 @@
 use crate::{Bound, Key, Via};
 use std::net::IpAddr;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_device::{interface_arg, interface_names};
-use thalweg_feat_ip::{PathKind, label_arg, labels_arg, path_arg};
+use thalweg_device::interface_names;
+use thalweg_feat_ip::{label_arg, path_arg};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
@@ -16,17 +16,6 @@ fn prefix_arg(args: &mut Args<'_>) -> Result<(IpAddr, u8), CliError> {
         let len = len.parse().ok()?;
         Bound::new(TableId(0), address, len).map(|_| (address, len))
     })
-}
-
-/// Takes a path after `via`.
-fn via_arg(c: &Control, args: &mut Args<'_>) -> Result<Via, CliError> {
-    let is_ip6 = args.peek().is_some_and(|w| ["ip6-lookup-in-table", "rx-ip6"].contains(&w));
-    let mut path = path_arg(c, args)?;
-    if matches!(path.kind, PathKind::Lookup(_) | PathKind::InterfaceRx) && args.exact("out-labels")
-    {
-        path.labels = labels_arg(args)?;
-    }
-    Ok(if is_ip6 { Via::Ip6(path) } else { Via::Path(path) })
 }
 
 /// The command's type.
@@ -79,14 +68,7 @@ impl Command<Control> for MplsLocalLabel {
                 Some("non-eos") => eos = Some(false),
                 Some("table") => table = TableId(args.u32("table")?),
                 Some("mpls-table") => mpls_table = Some(TableId(args.u32("table")?)),
-                Some(_) if args.exact("mpls-lookup-in-table") => {
-                    vias.push(Via::Mpls(TableId(args.u32("table")?)));
-                }
-                Some(_) if args.exact("l2-input-on") => {
-                    let sw_if = interface_arg(c, args)?;
-                    vias.push(Via::Layer2 { sw_if, control_word: args.exact("pop-pw-cw") });
-                }
-                Some(_) => vias.push(via_arg(c, args)?),
+                Some(_) => vias.push(Via::of(path_arg(c, args)?)),
                 None if label.is_none() => label = Some(label_arg(args)?),
                 None if prefix.is_none() && args.peek().is_some_and(|w| w.contains('/')) => {
                     prefix = Some(prefix_arg(args)?);

@@ -1,5 +1,6 @@
 //! `mpls tunnel`: interfaces that put labels before what they send.
 
+use crate::Via;
 use crate::tunnels::{self, TunnelKind};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_maybe, interface_or};
@@ -57,7 +58,7 @@ impl Command<Control> for MplsTunnel {
             match args.one_of_exact(&WORDS) {
                 Some("l2-only") if sw_if.is_none() => kind.layer2 = true,
                 Some("control-word") if kind.layer2 => kind.control_word = true,
-                Some("via") => paths.push(path_arg(c, args)?),
+                Some("via") => paths.push(tunnels::path(Via::of(path_arg(c, args)?))?),
                 Some(word) => {
                     let text = format!("`{word}' belongs to a new tunnel: `l2-only control-word'");
                     return Err(CliError::failed(text));

@@ -4,9 +4,8 @@ use crate::label_table::{Action, Behind, To};
 use crate::{LabelView, Mpls, MplsError, Via};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
-use thalweg_feat_ip::{Path, PathKind, label_arg, label_text};
-use thalweg_fib::rib::Mark;
-use thalweg_fib::{Dpo, Forwarding, TableId};
+use thalweg_feat_ip::{PathKind, label_arg};
+use thalweg_fib::{Dpo, Forwarding, LookIn, PathText, Place, TableId, label_text};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
 
@@ -135,30 +134,19 @@ impl Listed {
     }
 }
 
-fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
-    let on = p.sw_if.map(|i| c.interface_name(i)).unwrap_or_default();
-    match (p.kind, p.next_hop) {
-        (PathKind::Normal, Some(hop)) if p.sw_if.is_none() => ("recursive", hop.to_string()),
-        (PathKind::Normal, Some(hop)) => ("attached-nexthop", format!("{hop} {on}")),
-        (PathKind::Normal, None) => match p.via_label {
-            Some(label) => ("recursive", format!("via-label {label}")),
-            None => ("attached", on),
-        },
-        (PathKind::Lookup(id), _) => ("deag", format!("fib-index:{id}")),
-        (PathKind::InterfaceRx, _) => ("intf-rx", on),
-        (PathKind::Local, _) => ("receive", String::new()),
-        _ => ("special", "drop".into()),
+/// Place of a path, as VPP lists it.
+fn place_text(c: &Control, via: &Via) -> String {
+    match via.named(c).place {
+        Place::NextHop { address, interface: None, .. } => address.to_string(),
+        Place::Lookup(LookIn::Mpls, table) => format!("mpls fib-index:{table}"),
+        Place::Lookup(_, table) => format!("fib-index:{table}"),
+        Place::Receive(_, interface) => interface,
+        Place::Layer2 { interface, control_word } => {
+            format!("l2 {interface}{}", if control_word { " pop-pw-cw" } else { "" })
+        }
+        Place::End(PathKind::Local) => String::new(),
+        place => place.to_string(),
     }
-}
-
-/// The labels of a path, as VPP prints them.
-fn labels_text(p: &Path) -> String {
-    let mode = p.labels.mode().word();
-    let one = |(l, mark): (Label, Mark)| {
-        format!("[{} {mode} ttl:{} exp:{}]", label_text(l), mark.ttl, mark.class)
-    };
-    let all: Vec<String> = p.labels.iter().map(one).collect();
-    format!("labels:[{}]", all.join(" "))
 }
 
 fn text(c: &Control, id: TableId, view: &LabelView) -> String {
@@ -175,18 +163,8 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
         lines.push(format!("    path-list:[{index}] locks:1 len:{}", view.vias.len()));
     }
     for (i, via) in view.vias.iter().enumerate() {
-        let (kind, place, share) = match via {
-            Via::Path(p) | Via::Ip6(p) => {
-                let (kind, place) = path_text(c, p);
-                (kind, place, (p.weight, p.preference))
-            }
-            Via::Mpls(table) => ("deag", format!("mpls fib-index:{table}"), (1, 0)),
-            Via::Layer2 { sw_if, control_word } => {
-                let word = if *control_word { " pop-pw-cw" } else { "" };
-                ("intf-rx", format!("l2 {}{word}", c.interface_name(*sw_if)), (1, 0))
-            }
-        };
-        let (weight, preference) = share;
+        let PathText { place, weight, preference, .. } = via.text();
+        let (kind, place) = (place.listed(), place_text(c, via));
         lines.push(format!(
             "      path:[{i}] pl-index:{index} weight={weight} pref={preference} {kind}:  \
              oper-flags:resolved,"
@@ -195,7 +173,7 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
     }
     let extended = view.vias.iter().enumerate().filter_map(|(i, via)| match via {
         Via::Path(p) | Via::Ip6(p) if !p.labels.as_slice().is_empty() => {
-            Some(format!("     path:{i}  {}", labels_text(p)))
+            Some(format!("     path:{i}  {}", p.labels.listed()))
         }
         _ => None,
     });
@@ -304,7 +282,7 @@ fn as_json(c: &Control, view: &LabelView) -> Value {
     let path = |via: &Via| match via {
         Via::Path(p) | Via::Ip6(p) => json!({
             "protocol": if matches!(via, Via::Ip6(_)) { "ip6" } else { "ip4" },
-            "kind": path_text(c, p).0,
+            "kind": via.text().place.listed(),
             "next_hop": p.next_hop,
             "via_label": p.via_label.map(Label::get),
             "interface": p.sw_if.map(|i| c.interface_name(i)),

@@ -1,11 +1,12 @@
 //! `show mpls tunnel`.
 
 use super::show_mpls_fib::members_text;
+use crate::Via;
 use crate::tunnels::{Tunnel, Tunnels};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_feat_ip::{Path, labels_text};
-use thalweg_fib::Forwarding;
+use thalweg_feat_ip::Path;
+use thalweg_fib::{Forwarding, PathText};
 use thalweg_graph::Control;
 
 /// The command's type.
@@ -60,12 +61,9 @@ fn chain(c: &Control, tunnel: &Tunnel) -> Vec<String> {
 }
 
 fn path_text(c: &Control, p: &Path) -> String {
-    let hop = p.next_hop.map(|hop| hop.to_string());
-    let hop = hop.or(p.via_label.map(|label| format!("via-label {label}")));
-    let on = p.sw_if.map(|i| c.interface_name(i));
-    let place: Vec<String> = hop.into_iter().chain(on).collect();
-    let labels = labels_text(&p.labels);
-    format!("weight={} pref={} {}{labels}", p.weight, p.preference, place.join(" "))
+    // The share stands before the place.
+    let written = PathText { weight: 1, preference: 0, ..Via::Path(*p).named(c) };
+    format!("weight={} pref={} {written}", p.weight, p.preference)
 }
 
 fn text(c: &Control, tunnel: &Tunnel) -> Vec<String> {
