@@ -6,24 +6,19 @@ use crate::path_mtu::PathMtuError;
 use crate::prefixes::Prefixes;
 use crate::redirect::{self, RedirectError};
 use crate::replace::Done;
-use crate::{Ip, Path, PathKind, RouteError, RouteView, Source, cli_args};
+use crate::{Ip, Path, PathKind, RouteError, RouteView, Source, api_path, cli_args};
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use thalweg_api::schema::Module;
-use thalweg_api::types::fib::{
-    FibMplsLabel, FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType,
-};
+use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNhProto};
 use thalweg_api::types::{Address as ApiAddress, AddressFamily, InterfaceIndex, Prefix};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
 use thalweg_device::api_types::view;
-use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
-use thalweg_fib::{Dpo, TableId};
+use thalweg_fib::{Dpo, LookIn, PathText, Place, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
-use thalweg_wire::mpls::{Label, MAX_LABEL};
 
 /// The API module.
 pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
@@ -305,137 +300,43 @@ pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
     Ok(Version::of_ip(prefix.parts()?.0))
 }
 
-/// Returns the label whose paths a path of a message follows, if it follows one.
-///
-/// # Errors
-/// If the label is one that has no paths, or the protocol is another one.
-pub fn via_label(p: &FibPath) -> Result<Option<Label>, Retval> {
-    // Clients leave it zero, or write VPP's words for "none".
-    let number = p.nh.via_label;
-    if number == 0 || number > MAX_LABEL.get() {
-        return Ok(None);
-    }
-    if p.proto != FibPathNhProto::MPLS {
-        let why = "a path that follows a label (`via_label') has the protocol MPLS";
-        return Err(Retval::INVALID_VALUE.because(why));
-    }
-    let why = "labels up to 15 are reserved, and have no paths that a path could follow";
-    thalweg_fib::via_label_of(number).map(Some).ok_or_else(|| Retval::INVALID_VALUE.because(why))
+/// Returns whether a path names a next hop that is none of IP.
+fn has_other_hop(p: &FibPath) -> bool {
+    let is_ip = [FibPathNhProto::IP4, FibPathNhProto::IP6].contains(&p.proto);
+    !is_ip && p.nh.address.0.iter().any(|byte| *byte != 0)
 }
 
 /// Converts a path of a message.
 fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
-    let unimplemented = |what: &str| {
-        Err(Retval::UNIMPLEMENTED.because(format_args!("{what} are not supported yet")))
-    };
-    let labels = labels(p)?;
-    // Clients leave these zero, or write VPP's words for "none".
-    let none = |n: u32| n == 0 || n == u32::MAX;
-    if !none(p.rpf_id) || !none(p.nh.obj_id) || !none(p.nh.classify_table_index) {
-        return unimplemented("RPF ids, tunnels and classifier tables of paths");
-    }
-    let via_label = via_label(p)?;
-    if p.flags != FibPathFlags::NONE {
-        return unimplemented("flags of paths");
-    }
-    let kind = match p.r#type {
-        FibPathType::NORMAL => PathKind::Normal,
-        FibPathType::LOCAL => PathKind::Local,
-        FibPathType::DROP => PathKind::Drop,
-        FibPathType::ICMP_UNREACH => PathKind::Unreachable,
-        FibPathType::ICMP_PROHIBIT => PathKind::Prohibit,
-        FibPathType::INTERFACE_RX => PathKind::InterfaceRx,
-        known if known.known() => return unimplemented("paths of this type"),
-        _ => return Err(Retval::INVALID_VALUE),
-    };
     let invalid = |why: &str| Err(Retval::INVALID_VALUE.because(why));
-    if !p.proto.known() {
-        return invalid("the next hop's protocol is none of 0 to 4");
+    if p.flags != FibPathFlags::NONE {
+        return api_path::unimplemented("flags of paths");
     }
-    let sw_if = (p.sw_if_index != u32::MAX).then_some(SwIfIndex(p.sw_if_index));
-    let alone = |path: Path| match (p.weight, p.preference) {
-        (0 | 1, 0) => Ok(path),
-        _ => invalid("a path without a next hop shares with no other: weight 1, preference 0"),
-    };
-    match kind {
-        PathKind::Normal => {}
-        PathKind::InterfaceRx if sw_if.is_none() => return Err(Retval::NO_MATCHING_INTERFACE),
-        PathKind::InterfaceRx => return alone(Path { sw_if, ..Path::special(kind) }),
-        _ => return alone(Path::special(kind)),
+    let (own, mut path) = (Version::of::<A>(), api_path::read(p)?);
+    let is_normal = path.place.kind() == Some(PathKind::Normal);
+    if !is_normal && !matches!((p.weight, p.preference), (0 | 1, 0)) {
+        return invalid("a path without a next hop shares with no other: weight 1, preference 0");
     }
-    // A message that says nothing of weights has zeros.
-    let (weight, preference) = (p.weight.max(1), p.preference);
-    if let Some(label) = via_label {
-        return Ok(Path { weight, preference, labels, ..Path::via_label(label) });
-    }
-    let [n1, n2, n3, n4, ..] = p.nh.address.0;
-    let next_hop = match p.proto {
-        FibPathNhProto::IP4 => IpAddr::V4([n1, n2, n3, n4].into()),
-        _ => IpAddr::V6(p.nh.address.0.into()),
-    };
-    let next_hop = Some(next_hop).filter(|ip| !ip.is_unspecified());
-    let known = |version| is_registered(c, version);
-    match (p.proto, next_hop) {
-        (_, None) => {}
-        (FibPathNhProto::IP4, Some(_)) if known(Version::V4) => {}
-        (FibPathNhProto::IP6, Some(_)) if known(Version::V6) => {}
-        _ => return unimplemented("next hops of this protocol"),
-    }
-    match (next_hop, sw_if) {
-        (None, None) => {
-            let own = if Version::of::<A>() == Version::V4 {
-                FibPathNhProto::IP4
-            } else {
-                FibPathNhProto::IP6
-            };
-            if p.proto != own {
-                return unimplemented("look-ups in tables of another protocol");
+    match &mut path.place {
+        Place::NextHop { address, table: of_hop, .. } => {
+            if !is_registered(c, Version::of_ip(*address)) {
+                return api_path::unimplemented("next hops of this protocol");
             }
-            if c.state::<Ip<A>>().borrow().serial(TableId(p.table_id)).is_none() {
-                return Err(Retval::NO_SUCH_FIB);
-            }
-            alone(Path::special(PathKind::Lookup(TableId(p.table_id))))
+            // The route's own table need not be named.
+            *of_hop = of_hop.filter(|id| *id != table || A::from_ip(*address).is_none());
         }
-        _ => {
-            let foreign = next_hop.is_some_and(|hop| A::from_ip(hop).is_none());
-            let elsewhere = sw_if.is_none() && (foreign || p.table_id != table.0);
-            let other = elsewhere.then_some(TableId(p.table_id));
-            let path = Path { next_hop, sw_if, weight, preference, ..Path::special(kind) };
-            Ok(Path { table: other, labels, ..path })
+        Place::Interface(_) | Place::Lookup(..) if has_other_hop(p) => {
+            return api_path::unimplemented("next hops of this protocol");
         }
+        Place::Lookup(of, _) if *of != LookIn::Ip(own) => {
+            return api_path::unimplemented("look-ups in tables of another protocol");
+        }
+        Place::Lookup(_, id) if c.state::<Ip<A>>().borrow().serial(*id).is_none() => {
+            return Err(Retval::NO_SUCH_FIB);
+        }
+        _ => {}
     }
-}
-
-/// Returns the labels of a path in a message.
-///
-/// # Errors
-/// If there are too many, or they ask for what there is not.
-pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
-    let sent = p.label_stack.get(..usize::from(p.n_labels));
-    let sent = sent.ok_or_else(|| Retval::INVALID_VALUE.because("a path has up to 16 labels"))?;
-    if sent.iter().any(|l| l.exp > 7) {
-        return Err(Retval::INVALID_VALUE.because("the class of a label is up to 7"));
-    }
-    // 64 is what 0 stands for.
-    let mark = |l: &FibMplsLabel| Mark { ttl: if l.ttl == 64 { 0 } else { l.ttl }, class: l.exp };
-    let marks: Vec<Mark> = sent.iter().map(mark).collect();
-    let uniform = sent.iter().any(|l| l.is_uniform != 0);
-    let mode = if uniform { Mode::Uniform } else { Mode::Pipe };
-    let all: Vec<Label> = sent.iter().map(|l| Label(l.label)).collect();
-    let labels = Labels::new(&all).map(|labels| labels.marked(&marks).in_mode(mode));
-    labels.ok_or_else(|| {
-        let limit = format_args!("a path has up to {MAX_LABELS} labels of 20 bits");
-        Retval::INVALID_VALUE.because(limit)
-    })
-}
-
-/// Sets the labels of a path in a message.
-pub fn put_labels(p: &mut FibPath, labels: &Labels) {
-    for (to, (label, mark)) in p.label_stack.iter_mut().zip(labels.iter()) {
-        (to.label, to.ttl, to.exp) = (label.get(), mark.ttl, mark.class);
-        to.is_uniform = (labels.mode() == Mode::Uniform).into();
-    }
-    p.n_labels = labels.as_slice().len() as u8;
+    path.route_path(own).map_err(|why| Retval::INVALID_VALUE.because(why))
 }
 
 /// Adds or deletes a route or paths of it; returns the index of its counters.
@@ -487,37 +388,9 @@ pub(crate) fn describe<A: Address>(table: TableId, view: &RouteView<A>) -> IpRou
 }
 
 fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
-    let r#type = match p.kind {
-        PathKind::Normal | PathKind::Lookup(_) | PathKind::Group(_) => FibPathType::NORMAL,
-        PathKind::Local => FibPathType::LOCAL,
-        PathKind::Drop => FibPathType::DROP,
-        PathKind::Unreachable => FibPathType::ICMP_UNREACH,
-        PathKind::Prohibit => FibPathType::ICMP_PROHIBIT,
-        PathKind::InterfaceRx => FibPathType::INTERFACE_RX,
-    };
-    let address = p.next_hop.map(Into::into).unwrap_or_default();
-    let table_id = match p.kind {
-        PathKind::Lookup(table) => table,
-        _ => p.table.unwrap_or(table),
-    };
-    let proto = match (p.via_label, p.next_hop.map_or(version, Version::of_ip)) {
-        (Some(_), _) => FibPathNhProto::MPLS,
-        (None, Version::V4) => FibPathNhProto::IP4,
-        (None, Version::V6) => FibPathNhProto::IP6,
-    };
-    let via_label = p.via_label.unwrap_or_default().get();
-    let mut path = FibPath {
-        sw_if_index: p.sw_if.unwrap_or(SwIfIndex::MAX).get(),
-        table_id: table_id.get(),
-        weight: p.weight,
-        preference: p.preference,
-        r#type,
-        proto,
-        nh: FibPathNh { address, via_label, ..FibPathNh::default() },
-        ..FibPath::default()
-    };
-    put_labels(&mut path, &p.labels);
-    path
+    let written = api_path::write(&PathText::of(p, version), version, table);
+    // Routes of the router's own addresses have an interface, too.
+    FibPath { sw_if_index: p.sw_if.unwrap_or(SwIfIndex::MAX).get(), ..written }
 }
 
 /// A route, as replies and details have it.

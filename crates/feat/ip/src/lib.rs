@@ -21,6 +21,7 @@
 
 pub mod address;
 pub mod api;
+pub mod api_path;
 pub mod api_types;
 pub mod cli;
 mod cli_args;

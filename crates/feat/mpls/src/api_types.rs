@@ -8,9 +8,8 @@ use thalweg_api::schema::Module;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNhProto, FibPathType};
 use thalweg_api::types::{InterfaceIndex, Prefix};
 use thalweg_api::{ApiType, Retval, Text};
-use thalweg_device::SwIfIndex;
-use thalweg_feat_ip::{Path, PathKind};
-use thalweg_fib::{TableId, Version};
+use thalweg_feat_ip::{Path, PathKind, api_path};
+use thalweg_fib::{Place, TableId, Version};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::{Label, MAX_LABEL};
 
@@ -116,62 +115,21 @@ pub(crate) fn vias(route: &MplsRoute) -> Result<Vec<Via>, Retval> {
 
 /// Converts a path of a message.
 pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
-    let unimplemented = |what: &str| {
-        Err(Retval::UNIMPLEMENTED.because(format_args!("{what} are not supported yet")))
-    };
-    let labels = thalweg_feat_ip::api_types::labels(p)?;
-    let none = |n: u32| n == 0 || n == u32::MAX;
-    if !none(p.rpf_id) || !none(p.nh.obj_id) || !none(p.nh.classify_table_index) {
-        return unimplemented("RPF ids, tunnels and classifier tables of paths");
+    if ![FibPathFlags::NONE, FibPathFlags::POP_PW_CW].contains(&p.flags) {
+        return api_path::unimplemented("flags of paths");
     }
-    let via_label = thalweg_feat_ip::api_types::via_label(p)?;
-    let control_word = p.flags == FibPathFlags::POP_PW_CW;
-    if p.flags != FibPathFlags::NONE && !control_word {
-        return unimplemented("flags of paths");
-    }
-    let sw_if = (p.sw_if_index != u32::MAX).then_some(SwIfIndex(p.sw_if_index));
-    let [n1, n2, n3, n4, ..] = p.nh.address.0;
-    let next_hop = match p.proto {
-        FibPathNhProto::IP4 => Some(IpAddr::V4([n1, n2, n3, n4].into())),
-        FibPathNhProto::IP6 => Some(IpAddr::V6(p.nh.address.0.into())),
-        FibPathNhProto::MPLS | FibPathNhProto::ETHERNET => None,
-        _ => return unimplemented("paths of this protocol"),
-    };
-    let next_hop = next_hop.filter(|ip| !ip.is_unspecified());
-    let special = |kind| Ok(Via::Path(Path { sw_if, labels, ..Path::special(kind) }));
-    let looked_up = |kind| {
-        let path = Path { sw_if, labels, ..Path::special(kind) };
-        Ok(if p.proto == FibPathNhProto::IP6 { Via::Ip6(path) } else { Via::Path(path) })
-    };
-    match p.r#type {
-        FibPathType::NORMAL => {}
-        FibPathType::LOCAL => return special(PathKind::Local),
-        FibPathType::DROP => return special(PathKind::Drop),
-        FibPathType::INTERFACE_RX => {
-            return match (sw_if, p.proto) {
-                (None, _) => Err(Retval::NO_MATCHING_INTERFACE),
-                (Some(sw_if), FibPathNhProto::ETHERNET) => Ok(Via::Layer2 { sw_if, control_word }),
-                _ => looked_up(PathKind::InterfaceRx),
-            };
+    let mut path = api_path::read(p)?;
+    match &mut path.place {
+        Place::End(PathKind::Unreachable | PathKind::Prohibit) => {
+            return api_path::unimplemented("paths of this type");
         }
-        known if known.known() => return unimplemented("paths of this type"),
-        _ => return Err(Retval::INVALID_VALUE),
-    }
-    if let Some(label) = via_label {
-        let (weight, preference) = (p.weight.max(1), p.preference);
-        return Ok(Via::Path(Path { weight, preference, labels, ..Path::via_label(label) }));
-    }
-    match (next_hop, sw_if, p.proto) {
-        (None, None, FibPathNhProto::MPLS) => Ok(Via::Mpls(TableId(p.table_id))),
-        (None, None, _) => looked_up(PathKind::Lookup(TableId(p.table_id))),
-        _ => {
-            let (weight, preference) = (p.weight.max(1), p.preference);
-            let other = sw_if.is_none() && p.table_id != 0;
-            let table = other.then_some(TableId(p.table_id));
-            let path = Path { next_hop, sw_if, table, ..Path::special(PathKind::Normal) };
-            Ok(Via::Path(Path { weight, preference, labels, ..path }))
+        Place::NextHop { table, .. } => *table = table.filter(|id| *id != TableId(0)),
+        _ if p.proto == FibPathNhProto::BIER => {
+            return api_path::unimplemented("paths of this protocol");
         }
+        _ => {}
     }
+    Ok(Via::of(path))
 }
 
 /// Converts the paths of a tunnel in a message.
@@ -209,45 +167,7 @@ pub(crate) fn bound(table: TableId, prefix: Prefix) -> Result<Bound, Retval> {
 }
 
 fn describe_path(via: &Via) -> FibPath {
-    let mut out = FibPath { sw_if_index: u32::MAX, weight: 1, ..FibPath::default() };
-    let p = match via {
-        Via::Path(p) | Via::Ip6(p) => p,
-        Via::Mpls(table) => {
-            (out.proto, out.table_id) = (FibPathNhProto::MPLS, table.get());
-            return out;
-        }
-        Via::Layer2 { sw_if, control_word } => {
-            (out.proto, out.r#type) = (FibPathNhProto::ETHERNET, FibPathType::INTERFACE_RX);
-            out.sw_if_index = sw_if.get();
-            if *control_word {
-                out.flags = FibPathFlags::POP_PW_CW;
-            }
-            return out;
-        }
-    };
-    out.sw_if_index = p.sw_if.map_or(u32::MAX, SwIfIndex::get);
-    (out.weight, out.preference) = (p.weight, p.preference);
-    out.nh.address = p.next_hop.map(Into::into).unwrap_or_default();
-    out.r#type = match p.kind {
-        PathKind::Local => FibPathType::LOCAL,
-        PathKind::InterfaceRx => FibPathType::INTERFACE_RX,
-        PathKind::Normal | PathKind::Lookup(_) => FibPathType::NORMAL,
-        _ => FibPathType::DROP,
-    };
-    if let PathKind::Lookup(table) = p.kind {
-        out.table_id = table.get();
-    }
-    if let Some(table) = p.table {
-        out.table_id = table.get();
-    }
-    if matches!(via, Via::Ip6(_)) || matches!(p.next_hop, Some(IpAddr::V6(_))) {
-        out.proto = FibPathNhProto::IP6;
-    }
-    if let Some(label) = p.via_label {
-        (out.proto, out.nh.via_label) = (FibPathNhProto::MPLS, label.get());
-    }
-    thalweg_feat_ip::api_types::put_labels(&mut out, &p.labels);
-    out
+    api_path::write(&via.text(), Version::V4, TableId(0))
 }
 
 /// The path of a label that every table has.

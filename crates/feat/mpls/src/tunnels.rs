@@ -3,8 +3,8 @@
 //! ([`Via::Layer2`](crate::Via::Layer2)).
 
 use crate::error::MplsError;
-use crate::via::Via;
 use crate::nodes::mpls_tunnel_tx;
+use crate::via::Via;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

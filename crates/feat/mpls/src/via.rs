@@ -179,3 +179,31 @@ pub(crate) fn matches(path: &Via, meant: &Via) -> bool {
 pub(crate) fn is_normal(via: &Via) -> bool {
     matches!(via, Via::Path(path) if path.kind == PathKind::Normal)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_fib::path_words::path_of;
+
+    #[test]
+    fn paths_of_labels_keep_their_words() {
+        for text in [
+            "192.0.2.1 next-hop-table 9 weight 2 out-labels 17",
+            "2001:db8::1 pg0",
+            "pg0",
+            "via-label 33 weight 2 out-labels 44",
+            "ip4-lookup-in-table 9 out-labels implicit-null uniform",
+            "ip6-lookup-in-table 9",
+            "mpls-lookup-in-table 9",
+            "rx-ip4 pg0",
+            "rx-ip6 pg0 out-labels implicit-null uniform",
+            "l2-input-on pg0",
+            "l2-input-on pg0 pop-pw-cw",
+            "local",
+            "drop",
+        ] {
+            let path = path_of(text).unwrap().map(|_| SwIfIndex(3));
+            assert_eq!(Via::of(path).text(), path, "{text}");
+        }
+    }
+}

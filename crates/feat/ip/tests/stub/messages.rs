@@ -294,6 +294,9 @@ fn each_field_of_a_path_counts() {
         (-3, FibPath { table_id: 9, ..via("0.0.0.0", u32::MAX) }),
         (-9, FibPath { proto: FibPathNhProto::IP6, ..via("0.0.0.0", u32::MAX) }),
         (-7, FibPath { weight: 2, ..via("0.0.0.0", u32::MAX) }),
+        (-7, FibPath { n_labels: 1, ..via("0.0.0.0", u32::MAX) }),
+        (-9, FibPath { proto: FibPathNhProto::MPLS, ..best.clone() }),
+        (-9, FibPath { proto: FibPathNhProto::MPLS, ..via("0.0.0.0", u32::MAX) }),
         (-54, FibPath { r#type: FibPathType::INTERFACE_RX, ..via("0.0.0.0", u32::MAX) }),
         (-2, FibPath { r#type: FibPathType::INTERFACE_RX, ..via("0.0.0.0", 77) }),
     ];
