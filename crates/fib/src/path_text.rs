@@ -4,6 +4,7 @@
 use crate::label_text::write_labels;
 use crate::rib::{Labels, Path, PathKind, TableId};
 use crate::version::Version;
+use serde_json::{Value, json};
 use std::fmt;
 use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
@@ -224,6 +225,31 @@ impl<I> PathText<I> {
             }
             _ => self,
         }
+    }
+}
+
+impl PathText<String> {
+    /// Returns the path as JSON; a list adds its word for the kind.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let PathText { place, weight, preference, labels } = self;
+        let (via_label, table, of_hop) = match place {
+            Place::Label(label) => (Some(label.get()), None, None),
+            Place::Lookup(_, table) => (None, Some(table.get()), None),
+            Place::NextHop { table, .. } => (None, None, table.map(TableId::get)),
+            _ => (None, None, None),
+        };
+        json!({
+            "next_hop": place.next_hop(),
+            "interface": place.interface(),
+            "via_label": via_label,
+            "table": table,
+            "next_hop_table": of_hop,
+            "weight": weight,
+            "preference": preference,
+            "labels": labels.as_slice().iter().map(|label| label.get()).collect::<Vec<_>>(),
+            "mode": labels.mode().word(),
+        })
     }
 }
 

@@ -440,6 +440,20 @@ mod tests {
     }
 
     #[test]
+    fn json_has_what_words_say() {
+        let path = path_of("192.0.2.1 next-hop-table 7 weight 2 out-labels 17 uniform").unwrap();
+        let json = path.map(str::to_owned).json();
+        assert_eq!((&json["next_hop"], &json["next_hop_table"]), (&"192.0.2.1".into(), &7.into()));
+        assert_eq!((&json["weight"], &json["labels"][0]), (&2.into(), &17.into()));
+        assert_eq!((&json["mode"], json["table"].is_null()), (&"uniform".into(), true));
+        let path = path_of("ip6-lookup-in-table 7").unwrap().map(str::to_owned);
+        assert_eq!(path.json()["table"], 7);
+        let path = path_of("rx-ip4 pg0").unwrap().map(str::to_owned);
+        assert_eq!(path.json()["interface"], "pg0");
+        assert_eq!(path_of("via-label 33").unwrap().map(str::to_owned).json()["via_label"], 33);
+    }
+
+    #[test]
     fn errors_name_the_word_and_what_would_be_right() {
         let zeros = format!("pg0 out-labels{}", " 0".repeat(13));
         for (text, why) in [

@@ -1,7 +1,7 @@
 //! Routes as text and as JSON, in the structure that VPP prints.
 
 use crate::family::Version;
-use crate::{Ip, Path, PathKind, RouteView, Source, address};
+use crate::{Ip, Path, RouteView, Source, address};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use thalweg_fib::rib::Labels;
@@ -181,20 +181,11 @@ fn counted_json(counts: Combined) -> Value {
 /// JSON of a route.
 pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Value {
     let path = |(p, why): (&Path, Option<String>)| {
-        let mut path = json!({
-            "kind": p.kind.word(), "next_hop": p.next_hop, "weight": p.weight,
-            "preference": p.preference, "interface": p.sw_if.map(|i| c.interface_name(i)),
-        });
-        if let PathKind::Lookup(id) = p.kind {
-            path["table"] = id.get().into();
-        }
-        if let Some(label) = p.via_label {
-            path["via_label"] = label.get().into();
-        }
-        if p.labels != Labels::NONE {
-            path["labels"] = p.labels.as_slice().iter().map(|l| l.get()).collect();
-            path["mode"] = p.labels.mode().word().into();
-        }
+        let named = PathText::of(p, Version::of::<A>()).map(|i| c.interface_name(i));
+        let mut path = named.json();
+        path["kind"] = p.kind.word().into();
+        // Routes of the router's own addresses have an interface, too.
+        path["interface"] = p.sw_if.map(|i| c.interface_name(i)).into();
         if let Some(why) = why {
             path["unresolved"] = why.into();
         }

@@ -279,25 +279,23 @@ fn behind(c: &Control, how: Behind, to: To) -> String {
 }
 
 fn as_json(c: &Control, view: &LabelView) -> Value {
-    let path = |via: &Via| match via {
-        Via::Path(p) | Via::Ip6(p) => json!({
-            "protocol": if matches!(via, Via::Ip6(_)) { "ip6" } else { "ip4" },
-            "kind": via.text().place.listed(),
-            "next_hop": p.next_hop,
-            "via_label": p.via_label.map(Label::get),
-            "interface": p.sw_if.map(|i| c.interface_name(i)),
-            "table": if let PathKind::Lookup(id) = p.kind { Some(id.get()) } else { None },
-            "weight": p.weight,
-            "preference": p.preference,
-            "labels": p.labels.as_slice().iter().map(|l| l.get()).collect::<Vec<_>>(),
-            "mode": p.labels.mode().word(),
-        }),
-        Via::Mpls(table) => json!({ "kind": "mpls-lookup", "table": table.get() }),
-        Via::Layer2 { sw_if, control_word } => json!({
-            "kind": "l2-input",
-            "interface": c.interface_name(*sw_if),
-            "control_word": control_word,
-        }),
+    let path = |via: &Via| {
+        let named = via.named(c);
+        let mut path = named.json();
+        let kind = match via {
+            Via::Path(_) | Via::Ip6(_) => {
+                let is_ip6 = matches!(via, Via::Ip6(_));
+                path["protocol"] = if is_ip6 { "ip6" } else { "ip4" }.into();
+                named.place.listed()
+            }
+            Via::Mpls(_) => "mpls-lookup",
+            Via::Layer2 { control_word, .. } => {
+                path["control_word"] = (*control_word).into();
+                "l2-input"
+            }
+        };
+        path["kind"] = kind.into();
+        path
     };
     json!({
         "label": view.key.label.get(),

@@ -84,15 +84,7 @@ fn text(c: &Control, tunnel: &Tunnel) -> Vec<String> {
 }
 
 fn as_json(c: &Control, tunnel: &Tunnel) -> Value {
-    let path = |p: &Path| {
-        json!({
-            "next_hop": p.next_hop,
-            "interface": p.sw_if.map(|i| c.interface_name(i)),
-            "weight": p.weight,
-            "preference": p.preference,
-            "labels": p.labels.as_slice().iter().map(|l| l.get()).collect::<Vec<_>>(),
-        })
-    };
+    let path = |p: &Path| Via::Path(*p).named(c).json();
     json!({
         "number": tunnel.number,
         "interface": c.interface_name(tunnel.sw_if),

@@ -48,6 +48,22 @@ fn a_tunnel_puts_its_labels_before_packets() {
 }
 
 #[test]
+fn a_tunnel_shows_in_which_table_a_next_hop_is_followed() {
+    let mut lab = router();
+    lab.ok("ip table add 7\nip route add 1.1.1.2/32 table 7 via 10.0.1.2 test1");
+    lab.cli("mpls tunnel add via 1.1.1.2 next-hop-table 7 out-labels 50");
+    let text = lab.cli("show mpls tunnel 0");
+    let want = "  path:[0] weight=1 pref=0 1.1.1.2 next-hop-table 7 out-labels 50\n";
+    assert!(text.contains(want), "{text}");
+    for path in ["mpls-lookup-in-table 0", "ip6-lookup-in-table 0", "l2-input-on test0", "drop"] {
+        let said = lab.cli(&format!("mpls tunnel add via {path}"));
+        assert!(said.contains("a path of a tunnel is one to a next hop"), "{path}: {said}");
+    }
+    lab.ok("mpls tunnel del mpls-tunnel0");
+    lab.close();
+}
+
+#[test]
 fn flows_in_a_tunnel_are_spread() {
     let mut lab = router();
     lab.cli("mpls tunnel add mpls-tunnel7 via 10.0.1.2 test1 out-labels 40");
