@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use thalweg_smoke::Router;
-use thalweg_smoke::router::Config;
+use thalweg_smoke::{Config, Router};
 use thalweg_testkit::{Netns, lab_test, wait_until_seen};
 
 const WORKERS: u64 = 64;
