@@ -293,11 +293,8 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, &event: &InterfaceEvent| match event {
         InterfaceEvent::Created(sw_if) => {
             let born = c.interface_totals_raw(sw_if);
-            let state = c.state::<SFlow>();
-            state.borrow_mut().identify(sw_if, born);
-            let sampling = !state.borrow().ports.is_empty();
-            if sampling {
-                follow(c, sw_if);
+            c.state::<SFlow>().borrow_mut().identify(sw_if, born);
+            if follow_if_sampling(c, sw_if) {
                 follow_new_sub(c, sw_if);
             }
         }
@@ -306,11 +303,23 @@ pub(crate) fn init(c: &mut Control) {
             if c.state::<SFlow>().borrow().ports.contains_key(&sw_if) {
                 note_speed(c, sw_if);
                 tell_port(c, sw_if);
-                follow(c, sw_if);
             }
+            follow_if_sampling(c, sw_if);
         }
-        InterfaceEvent::Mtu(_) | InterfaceEvent::Tag(_) => {}
+        InterfaceEvent::Mtu(sw_if) | InterfaceEvent::Tag(sw_if) => {
+            follow_if_sampling(c, sw_if);
+        }
     });
+}
+
+/// Has the service follow a change of any interface: samples name those by which packets leave,
+/// too. Returns whether it samples anything.
+fn follow_if_sampling(c: &mut Control, sw_if: SwIfIndex) -> bool {
+    let samples = !c.state::<SFlow>().borrow().ports.is_empty();
+    if samples {
+        follow(c, sw_if);
+    }
+    samples
 }
 
 pub(crate) fn ready(c: &mut Control) {

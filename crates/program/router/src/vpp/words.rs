@@ -209,9 +209,9 @@ words! {
     "show vxlan tunnel" => TUNNEL,
     "test fib-walk-process" => TESTS,
     "test frame-queue nelts" =>
-        "nothing changed: hand-off rings have one size; `show handoff' has it",
+        "nothing changed: hand-off rings have a size by the number of workers; `show handoff' has it",
     "test frame-queue threshold" =>
-        "nothing changed: hand-off rings have one size; `show handoff' has it",
+        "nothing changed: hand-off rings have a size by the number of workers; `show handoff' has it",
     "test ip checksum" => TESTS,
     "test l2fib" => TESTS,
     "test l2patch" => L2,
