@@ -46,4 +46,3 @@ mod trace;
 mod transcript;
 mod vlans;
 mod wire;
-mod workers;

@@ -122,3 +122,33 @@ fn interfaces_that_come_and_go_leave_nothing() {
     assert_eq!(lab.c.state::<Interfaces>().borrow().iter().count(), 3);
     assert_eq!(lab.c.shut_down().in_use, 0);
 }
+
+/// More workers than processors: packets of all flows come to each, and go to the flow's owner.
+#[test]
+fn sixty_four_workers_hand_over_delete_and_stop() {
+    const WORKERS: usize = 64;
+    const FLOWS: usize = 40;
+    let setup = Lab::of_all(FEATURES).workers(WORKERS).buffers(64 * 1024);
+    let mut lab = setup.interfaces(2).ip4(2..=3).start();
+    lab.ok("nat44 plugin enable sessions 1024\n\
+         nat44 add address 10.0.1.100 - 10.0.1.163\n\
+         set interface nat44 in test0 out test1");
+    let flow = |n: usize| {
+        let packet = Packet::new().ipv4(ip(0, 10 + n as u8), ip(1, 2)).udp(1000, 53);
+        framed(0, 2, &packet.payload_len(20).build())
+    };
+    let flows: Vec<Vec<u8>> = (0..FLOWS).map(flow).collect();
+    for worker in 0..WORKERS {
+        lab.deliver_to(worker, 0, flows.clone());
+        let n = worker + 1;
+        lab.cli(&format!("create sub-interfaces test1 {n}"));
+        lab.ok(&format!("delete sub-interface test1.{n}"));
+    }
+    lab.settle();
+    assert_eq!(sent(&lab, "test1"), (WORKERS * FLOWS) as u64, "{}", lab.cli("show errors"));
+    let handed: u64 = lab.c.hand_off_views().iter().map(|v| v.packets).sum();
+    // A flow's owner keeps what it receives itself.
+    assert_eq!(handed, ((WORKERS - 1) * FLOWS) as u64);
+    lab.ok("nat44 plugin disable");
+    assert_eq!(lab.c.shut_down().in_use, 0);
+}
