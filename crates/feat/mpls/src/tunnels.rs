@@ -1,6 +1,6 @@
 //! Tunnels of labels: interfaces that put labels before what they send. A tunnel for layer 2 is an
 //! end of pseudowires (RFC 4448); what comes back is received by it where a label says so
-//! ([`Via::Layer2`](crate::Via::Layer2)).
+//! ([`Via::Layer2`]).
 
 use crate::error::MplsError;
 use crate::nodes::mpls_tunnel_tx;

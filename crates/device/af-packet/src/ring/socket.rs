@@ -251,7 +251,7 @@ impl Socket {
         self.version
     }
 
-    /// Whether packets carry a [`VnetHdr`](super::VnetHdr).
+    /// Whether packets carry a [`VnetHdr`](thalweg_device_linux::VnetHdr).
     pub fn offload(&self) -> bool {
         self.vnet
     }
