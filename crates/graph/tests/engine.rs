@@ -445,7 +445,8 @@ fn ids_and_counters_of_nodes_return() {
     lab.close();
 }
 
-/// Nodes of interfaces that stay: one more takes as long as the first.
+/// Nodes of interfaces that stay: one more takes as long as the first, but for some nanoseconds
+/// for each node in the order of all. Putting all in order again would take milliseconds.
 #[test]
 fn one_more_node_of_many_costs_what_the_first_did() {
     let mut lab = Lab::new(1);
@@ -463,6 +464,7 @@ fn one_more_node_of_many_costs_what_the_first_did() {
     let few = shortest(0..50);
     shortest(50..2000);
     let many = shortest(2000..2050);
-    assert!(many < 10 * few, "{few:?}, with many {many:?}");
+    let in_order = std::time::Duration::from_micros(100);
+    assert!(many < 10 * few + in_order, "{few:?}, with many {many:?}");
     lab.close();
 }
