@@ -1,5 +1,6 @@
 //! What a feature contributes: the binary lists features, one line each.
 
+use crate::setting::Declared;
 use thalweg_api::Service;
 use thalweg_cli::{Command, CommandTree, DuplicatePath, Unfinished};
 use thalweg_config::declare::Section;
@@ -23,6 +24,8 @@ pub struct Feature {
     pub api: &'static [&'static dyn Service<Control>],
     /// Its sections of the declarative configuration. What a command sets, one of them dumps.
     pub settings: &'static [&'static dyn Section<Control>],
+    /// Settings that are described once: their commands and sections follow.
+    pub declared: &'static [&'static dyn Declared],
     /// Inserts its state, before nodes are built.
     pub init: fn(&mut Control),
     /// Runs once the graph is built and workers run.
@@ -40,9 +43,22 @@ impl Feature {
         commands: &[],
         api: &[],
         settings: &[],
+        declared: &[],
         init: |_| {},
         ready: |_| {},
     };
+
+    /// Returns its commands, those of declared settings last.
+    pub fn all_commands(&self) -> impl Iterator<Item = &'static dyn Command<Control>> {
+        let declared = self.declared.iter().filter_map(|setting| setting.command());
+        self.commands.iter().copied().chain(declared)
+    }
+
+    /// Returns its sections of documents, those of declared settings last.
+    pub fn sections(&self) -> impl Iterator<Item = &'static dyn Section<Control>> {
+        let declared = self.declared.iter().map(|setting| *setting as &dyn Section<Control>);
+        self.settings.iter().copied().chain(declared)
+    }
 
     /// What it contributes to the graph.
     pub const fn part(&self) -> Part {
@@ -108,7 +124,7 @@ pub fn features(c: &Control) -> Vec<&'static Feature> {
 
 /// Returns the commands of all features.
 pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
-    features(c).into_iter().flat_map(|f| f.commands.iter().copied()).collect()
+    features(c).into_iter().flat_map(Feature::all_commands).collect()
 }
 
 /// Builds the command line of all features. A command ends when what it began is done, even if

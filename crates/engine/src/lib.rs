@@ -10,6 +10,7 @@ pub mod cli;
 mod feature;
 pub mod punt;
 mod report;
+pub mod setting;
 mod traces;
 
 pub use asking::{ask_workers, tell_workers};

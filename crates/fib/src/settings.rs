@@ -14,8 +14,8 @@ const KEY: [&str; 2] = ["thalweg", "route-counters"];
 const RULES: &[Rule] = &[Rule::new("thalweg.route-counters", Kind::Bool)];
 
 impl Section<Control> for Settings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

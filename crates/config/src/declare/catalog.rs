@@ -105,17 +105,15 @@ impl<C> Catalog<C> {
         ] {
             grammar.add(rule);
         }
-        for rule in sections.iter().flat_map(|s| s.rules()) {
-            grammar.add(*rule);
-        }
-        let ours = sections.iter().flat_map(|s| s.rules()).map(|rule| rule.path);
-        let theirs = sections.iter().flat_map(|s| s.supports()).copied();
-        for path in theirs.clone().chain(ours) {
+        let ours: Vec<Rule> = sections.iter().flat_map(|s| s.rules()).collect();
+        ours.iter().for_each(|rule| grammar.add(*rule));
+        let theirs: Vec<&'static str> = sections.iter().flat_map(|s| s.supports()).collect();
+        for path in theirs.iter().copied().chain(ours.iter().map(|rule| rule.path)) {
             grammar.support(path).map_err(NoRule)?;
         }
         // What is supported of interfaces is of sub-interfaces, too, if there are any.
-        if theirs.clone().any(|path| path.starts_with("interfaces.*.sub-interfaces.*")) {
-            for key in theirs.filter_map(|path| path.strip_prefix("interfaces.*.")) {
+        if theirs.iter().any(|path| path.starts_with("interfaces.*.sub-interfaces.*")) {
+            for key in theirs.iter().filter_map(|path| path.strip_prefix("interfaces.*.")) {
                 grammar.support_if_known(&format!("interfaces.*.sub-interfaces.*.{key}"));
             }
         }

@@ -169,8 +169,8 @@ mod tests {
     struct Ports;
 
     impl Section<()> for Ports {
-        fn supports(&self) -> &'static [&'static str] {
-            &[
+        fn supports(&self) -> Vec<&'static str> {
+            vec![
                 "interfaces.*.mtu",
                 "interfaces.*.mac",
                 "interfaces.*.state",

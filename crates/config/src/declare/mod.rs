@@ -26,7 +26,7 @@ pub use node::{Node, Place, Value};
 pub use part::{Part, PathStep};
 pub use plan::{Phase, Plan, Step, plan};
 pub use report::{Problem, Problems};
-pub use rules::{Kind, Name, Rule, address, file_path, mac};
+pub use rules::{Kind, Name, Reads, Rule, address, file_path, mac};
 pub use section::{Doc, Dump, Found, Interface, Later, OURS, Section, Walk, is_loopback};
 pub use yaml::{MAX_TEXT, parse, parse_within, parse_words, write};
 

@@ -4,6 +4,7 @@ use super::node::{Node, Value};
 use super::report::Problem;
 use crate::suggest::closest;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use thalweg_wire::MacAddr;
 
@@ -34,6 +35,23 @@ pub enum Kind {
     Name(Name),
     /// Any value that the function accepts; its error describes valid ones.
     Other(fn(&Value) -> Result<(), String>),
+    /// Any value that a setting reads.
+    Read(&'static dyn Reads),
+}
+
+/// Something that reads values of a document.
+pub trait Reads: Sync {
+    /// Checks a value.
+    ///
+    /// # Errors
+    /// What would be right.
+    fn check(&self, value: &Value) -> Result<(), String>;
+}
+
+impl fmt::Debug for dyn Reads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a setting")
+    }
 }
 
 /// Syntax of a name.
@@ -175,6 +193,7 @@ impl Kind {
             (Kind::Address, Value::Text(text)) => address(text).is_some(),
             (Kind::Name(name), Value::Text(text)) => return name.check(text),
             (Kind::Other(takes), value) => return takes(value),
+            (Kind::Read(setting), value) => return setting.check(value),
             _ => false,
         };
         if good { Ok(()) } else { Err(self.expected(value)) }
@@ -214,7 +233,7 @@ impl Kind {
             Kind::Ip => "an IP address such as 192.0.2.1".into(),
             Kind::Address => "an address with its length, such as 192.0.2.1/24".into(),
             Kind::Name(name) => name.expected() + quote,
-            Kind::Other(_) => "something else".into(),
+            Kind::Other(_) | Kind::Read(_) => "something else".into(),
         }
     }
 }

@@ -13,13 +13,13 @@ use std::collections::HashMap;
 /// `C` is the state of the main thread.
 pub trait Section<C>: Sync {
     /// Returns the paths of the schema (`interfaces.*.mtu`) that it supports.
-    fn supports(&self) -> &'static [&'static str] {
-        &[]
+    fn supports(&self) -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// Returns rules for keys that the schema does not have, below `thalweg`.
-    fn rules(&self) -> &'static [Rule] {
-        &[]
+    fn rules(&'static self) -> Vec<Rule> {
+        Vec::new()
     }
 
     /// Writes its part of the running configuration.

@@ -6,12 +6,11 @@ use super::*;
 struct Small;
 
 impl Section<()> for Small {
-    fn supports(&self) -> &'static [&'static str] {
-        &["interfaces.*.mtu", "interfaces.*.addresses.[]", "loopbacks.*.mtu"]
+    fn supports(&self) -> Vec<&'static str> {
+        vec!["interfaces.*.mtu", "interfaces.*.addresses.[]", "loopbacks.*.mtu"]
     }
-    fn rules(&self) -> &'static [Rule] {
-        const RULES: &[Rule] = &[Rule::new("thalweg.interfaces.*.promiscuous", Kind::Bool)];
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        vec![Rule::new("thalweg.interfaces.*.promiscuous", Kind::Bool)]
     }
     fn dump(&self, (): &(), _: &mut Dump<'_>) {}
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
@@ -152,8 +151,8 @@ acls:
 fn a_section_cannot_support_an_unknown_path() {
     struct Wrong;
     impl Section<()> for Wrong {
-        fn supports(&self) -> &'static [&'static str] {
-            &["interfaces.*.colour"]
+        fn supports(&self) -> Vec<&'static str> {
+            vec!["interfaces.*.colour"]
         }
         fn dump(&self, (): &(), _: &mut Dump<'_>) {}
         fn items(&self, _: &Doc<'_>, _: &mut Draft) {}

@@ -33,12 +33,12 @@ const RULES: &[Rule] = &[
 const PREFIX: &str = "host-";
 
 impl Section<Control> for Settings {
-    fn supports(&self) -> &'static [&'static str] {
-        &["interfaces.*.device-type"]
+    fn supports(&self) -> Vec<&'static str> {
+        vec!["interfaces.*.device-type"]
     }
 
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

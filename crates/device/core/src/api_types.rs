@@ -4,6 +4,7 @@ use crate::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, i
 use thalweg_api::schema::Module;
 use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddr};
 use thalweg_api::{Clients, Message, Retval, Subscribers, api_enum};
+use thalweg_engine::setting::Refused;
 use thalweg_graph::{Control, RxMode as Mode};
 
 /// API module of interfaces.
@@ -100,6 +101,12 @@ impl From<Mode> for RxMode {
 impl From<DeviceError> for Retval {
     fn from(error: DeviceError) -> Self {
         Retval(error.code()).because(error)
+    }
+}
+
+impl From<DeviceError> for Refused {
+    fn from(error: DeviceError) -> Self {
+        Refused::new(error.code(), error)
     }
 }
 

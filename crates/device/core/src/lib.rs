@@ -23,6 +23,7 @@ pub mod nodes;
 pub mod offload;
 pub mod queues;
 mod report;
+pub mod setting;
 mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -84,8 +84,8 @@ fn follows(name: &str, is_sub: bool) -> bool {
 }
 
 impl Section<Control> for Settings {
-    fn supports(&self) -> &'static [&'static str] {
-        &[
+    fn supports(&self) -> Vec<&'static str> {
+        vec![
             "interfaces.*.mac",
             "interfaces.*.mtu",
             "interfaces.*.state",
@@ -98,8 +98,8 @@ impl Section<Control> for Settings {
         ]
     }
 
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

@@ -17,8 +17,8 @@ const RULES: &[Rule] =
     &[Rule::new("thalweg.interfaces.*.mode", Kind::Word(&["ethernet", "ip", "ip4", "ip6"]))];
 
 impl Section<Control> for Settings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

@@ -125,7 +125,7 @@ pub(crate) fn init(c: &mut Control) {
 
 pub(crate) fn ready(c: &mut Control) {
     let features = thalweg_engine::features(c);
-    let sections = features.iter().flat_map(|f| f.settings.iter().copied()).collect();
+    let sections = features.iter().flat_map(|f| f.sections()).collect();
     let parts = match (Catalog::new(sections), thalweg_engine::command_tree(c)) {
         (Ok(catalog), Ok(tree)) => Ok((Arc::new(catalog), Rc::new(tree))),
         (Err(e), _) => Err(e.to_string()),

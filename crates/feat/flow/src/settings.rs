@@ -70,12 +70,8 @@ fn zone_name(zone: Option<u16>) -> String {
 }
 
 impl Section<Control> for Settings {
-    fn supports(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn rules(&self) -> &'static [Key] {
-        RULES
+    fn rules(&'static self) -> Vec<Key> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

@@ -144,8 +144,8 @@ fn route<A: Address>(value: &Value) -> Result<(), String> {
 }
 
 impl<A: Address> Section<Control> for Settings<A> {
-    fn supports(&self) -> &'static [&'static str] {
-        &[
+    fn supports(&self) -> Vec<&'static str> {
+        vec![
             "interfaces.*.addresses.[]",
             "interfaces.*.unnumbered",
             "loopbacks.*.addresses.[]",
@@ -153,10 +153,10 @@ impl<A: Address> Section<Control> for Settings<A> {
         ]
     }
 
-    fn rules(&self) -> &'static [Rule] {
+    fn rules(&'static self) -> Vec<Rule> {
         match Version::of::<A>() {
-            Version::V4 => RULES,
-            Version::V6 => RULES_6,
+            Version::V4 => RULES.to_vec(),
+            Version::V6 => RULES_6.to_vec(),
         }
     }
 

@@ -70,8 +70,8 @@ const KEY: &str = "directed-broadcast";
 const RULES: &[Rule] = &[Rule::new("thalweg.interfaces.*.directed-broadcast", Kind::Bool)];
 
 impl Section<Control> for DirectedSettings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

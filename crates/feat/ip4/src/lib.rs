@@ -57,6 +57,7 @@ pub static FEATURE: Feature = Feature {
     commands: cli::COMMANDS,
     api: api::SERVICES,
     settings: &[&family::SETTINGS, &proxy_arp::SETTINGS, &directed::SETTINGS],
+    declared: &[],
     init,
     ready: local::publish::<u32>,
 };

@@ -300,8 +300,8 @@ const RULES: &[Rule] = &[
 ];
 
 impl Section<Control> for DadSettings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

@@ -58,6 +58,7 @@ pub static FEATURE: Feature = Feature {
     commands: cli::COMMANDS,
     api: api::SERVICES,
     settings: &[&family::SETTINGS, &dad::SETTINGS, &nd_proxy::SETTINGS],
+    declared: &[],
     init,
     ready: local::publish::<u128>,
 };

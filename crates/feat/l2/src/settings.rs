@@ -106,8 +106,8 @@ fn mac_entry(value: &Value) -> Result<(), String> {
 }
 
 impl Section<Control> for Settings {
-    fn supports(&self) -> &'static [&'static str] {
-        &[
+    fn supports(&self) -> Vec<&'static str> {
+        vec![
             "interfaces.*.l2xc",
             "bridgedomains.*.bvi",
             "bridgedomains.*.description",
@@ -123,8 +123,8 @@ impl Section<Control> for Settings {
         ]
     }
 
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

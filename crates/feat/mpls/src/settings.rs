@@ -156,12 +156,12 @@ fn table_key(id: u32) -> String {
 }
 
 impl Section<Control> for Settings {
-    fn supports(&self) -> &'static [&'static str] {
-        &["interfaces.*.mpls", "interfaces.*.sub-interfaces.*.mpls", "loopbacks.*.mpls"]
+    fn supports(&self) -> Vec<&'static str> {
+        vec!["interfaces.*.mpls", "interfaces.*.sub-interfaces.*.mpls", "loopbacks.*.mpls"]
     }
 
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

@@ -1,9 +1,8 @@
 //! Types and helpers shared by the API messages.
 
-use crate::{Clamp, ClampError, Direction};
+use crate::{Clamp, Direction};
 use thalweg_api::schema::Module;
 use thalweg_api::{Retval, api_enum};
-use thalweg_cli::CliError;
 
 /// The API module.
 pub static MSS_CLAMP: Module = Module { name: "mss_clamp", folder: "plugins", version: "1.0.0" };
@@ -38,12 +37,5 @@ impl MssClampDir {
             Some(Direction::Tx) => MssClampDir::TX,
             Some(Direction::Both) => MssClampDir(3),
         }
-    }
-}
-
-impl From<ClampError> for Retval {
-    fn from(error: ClampError) -> Self {
-        let error = CliError::from(error);
-        Retval(error.code()).because(error)
     }
 }

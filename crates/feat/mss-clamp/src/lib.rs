@@ -5,18 +5,18 @@
 pub mod api;
 pub mod api_types;
 mod cli;
+pub mod form;
 mod lower;
 pub mod nodes;
-mod settings;
+pub mod settings;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thalweg_cli::CliError;
-use thalweg_device::command_line::refused;
-use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_engine::Feature;
+use thalweg_engine::setting::Refused;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot::{self, Snapshot};
 
@@ -28,7 +28,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&settings::SETTINGS],
+    declared: settings::SETTINGS,
     init,
     ..Feature::DEFAULT
 };
@@ -86,26 +86,6 @@ pub struct Limits {
     pub ip6: Option<Clamp>,
 }
 
-/// Why a limit is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum ClampError {
-    /// The limit is too small.
-    #[error("the MSS must be between {MIN_MSS} and 65535, not {0}")]
-    Small(u16),
-    /// The interface does not exist.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-}
-
-impl From<ClampError> for CliError {
-    fn from(e: ClampError) -> CliError {
-        match e {
-            ClampError::Device(e) => refused(e),
-            ClampError::Small(_) => CliError::with_code(e, -7),
-        }
-    }
-}
-
 /// The limits by interface, as workers read them. Interfaces without one are not there.
 pub(crate) type All = BTreeMap<SwIfIndex, Limits>;
 
@@ -129,6 +109,22 @@ fn init(c: &mut Control) {
 /// Returns the limits, in order of interfaces; only of those with one.
 pub fn all(c: &Control) -> Vec<(SwIfIndex, Limits)> {
     c.state::<Clamps>().borrow().writer.get().iter().map(|(i, limits)| (*i, *limits)).collect()
+}
+
+/// Returns one of the limits, of the interfaces that have it.
+fn all_of(c: &Control, of: impl Fn(Limits) -> Option<Clamp>) -> Vec<(SwIfIndex, Clamp)> {
+    all(c).into_iter().filter_map(|(sw_if, limits)| Some((sw_if, of(limits)?))).collect()
+}
+
+/// Changes the limits of an interface.
+fn change(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    change: impl FnOnce(&mut Limits),
+) -> Result<(), Refused> {
+    let mut limits = get(c, sw_if);
+    change(&mut limits);
+    set(c, sw_if, limits)
 }
 
 /// Returns the limits of an interface.
@@ -162,12 +158,13 @@ const NODES: [(&str, &str); 4] = [
 /// Sets the limits of an interface, or removes them.
 ///
 /// # Errors
-/// [`ClampError`]; nothing has changed then.
-pub fn set(c: &mut Control, sw_if: SwIfIndex, limits: Limits) -> Result<(), ClampError> {
+/// If the interface does not exist, or a limit is too small; nothing has changed then.
+pub fn set(c: &mut Control, sw_if: SwIfIndex, limits: Limits) -> Result<(), Refused> {
     interface::view(c, sw_if)?;
     for Clamp { mss, .. } in limits.ip4.into_iter().chain(limits.ip6) {
         if mss < MIN_MSS {
-            return Err(ClampError::Small(mss));
+            let text = format_args!("the MSS must be between {MIN_MSS} and 65535, not {mss}");
+            return Err(Refused::new(-7, text));
         }
     }
     let used = |limits: Limits| {

@@ -65,8 +65,8 @@ fn neighbor(value: &Value) -> Result<(), String> {
 }
 
 impl Section<Control> for Settings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

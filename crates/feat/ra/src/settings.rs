@@ -139,8 +139,8 @@ fn prefix_text(p: &config::Prefix) -> String {
 }
 
 impl Section<Control> for Settings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

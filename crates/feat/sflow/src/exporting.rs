@@ -6,6 +6,7 @@ use crate::state::{
     set_polling_interval, set_sampling_rate, set_speed_rate,
 };
 use std::net::Ipv4Addr;
+use thalweg_cli::Output;
 use thalweg_graph::Control;
 use thalweg_sflow::encode::DEFAULT_DATAGRAM_BYTES;
 use thalweg_sflow::value::Uuid;
@@ -180,18 +181,18 @@ pub(crate) fn header_bytes(datagram_bytes: usize) -> usize {
     header_room(datagram_bytes).min(MAX_HEADER)
 }
 
-/// What becomes of headers that are longer than datagrams have room for.
-pub(crate) fn note_cut(c: &Control) -> Option<String> {
+/// Says what becomes of headers that are longer than datagrams have room for.
+pub(crate) fn say_if_cut(c: &Control, out: &mut Output) {
     let state = c.state::<SFlow>();
     let state = state.borrow();
     let settings = state.settings();
     let (header, datagram) = (settings.header_bytes, settings.export.datagram_bytes);
     let room = header_bytes(datagram);
-    (usize::from(header) > room).then(|| {
-        format!(
+    if usize::from(header) > room {
+        out.line(format_args!(
             "headers of {header} bytes are cut to {room}, which fit into {datagram}-byte datagrams"
-        )
-    })
+        ));
+    }
 }
 
 fn change(c: &mut Control, change: impl FnOnce(&mut ExportSettings)) {

@@ -27,7 +27,8 @@ pub mod ring;
 pub mod sampler;
 mod segments;
 pub mod service;
-mod settings;
+mod section;
+pub mod settings;
 pub mod state;
 pub mod stats;
 
@@ -43,7 +44,8 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&settings::SETTINGS],
+    settings: &[&section::SECTION],
+    declared: settings::SETTINGS,
     init: state::init,
     ready: state::ready,
     ..Feature::DEFAULT

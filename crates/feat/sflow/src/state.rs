@@ -19,6 +19,7 @@ use thalweg_device::link_header::Link;
 use thalweg_device::{
     DeviceError, InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, interface,
 };
+use thalweg_engine::setting::Refused;
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow_agent::conf::LinkSpeed;
@@ -50,18 +51,6 @@ pub enum Direction {
     Tx,
     /// Both.
     Both,
-}
-
-impl Direction {
-    /// The word on the command line.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Direction::Rx => "rx",
-            Direction::Tx => "tx",
-            Direction::Both => "both",
-        }
-    }
 }
 
 /// Error of a refused setting.
@@ -171,6 +160,17 @@ impl Default for Settings {
             export: ExportSettings::default(),
             netlink: NetlinkSettings::default(),
         }
+    }
+}
+
+/// Returns one of the values that hold for all interfaces.
+pub(crate) fn values<T>(c: &Control, of: impl FnOnce(&Settings) -> T) -> Option<T> {
+    Some(of(&c.state::<SFlow>().borrow().settings))
+}
+
+impl From<SFlowError> for Refused {
+    fn from(error: SFlowError) -> Refused {
+        Refused::new(error.code(), error)
     }
 }
 

@@ -95,7 +95,7 @@ enum Verb {
 /// If features do not fit together: a mistake of the program.
 pub fn catalog() -> Result<Catalog<Control>, ConfigError> {
     let all = [&thalweg_engine::ENGINE].into_iter().chain(FEATURES.iter().copied());
-    let sections = all.flat_map(|f| f.settings.iter().copied()).collect();
+    let sections = all.flat_map(|f| f.sections()).collect();
     Catalog::new(sections).map_err(|e| ConfigError::Unavailable(e.to_string()))
 }
 

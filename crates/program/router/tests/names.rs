@@ -35,7 +35,7 @@ fn names() -> BTreeSet<String> {
         [&ENGINE].into_iter().chain(FEATURES.iter().copied()).collect();
     for feature in &features {
         all.extend(feature.arcs.iter().map(|arc| format!("arc {}", arc.name)));
-        for rule in feature.settings.iter().flat_map(|section| section.rules()) {
+        for rule in feature.sections().flat_map(|section| section.rules()) {
             all.insert(format!("key {}", rule.path));
         }
     }

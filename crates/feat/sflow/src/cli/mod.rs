@@ -6,17 +6,10 @@
 pub mod sflow_agent_address;
 pub mod sflow_agent_config;
 pub mod sflow_collector;
-pub mod sflow_datagram_bytes;
-pub mod sflow_direction;
 pub mod sflow_drop_monitoring;
 pub mod sflow_enable_disable;
-pub mod sflow_header_bytes;
-pub mod sflow_host_interval;
 pub mod sflow_netlink;
-pub mod sflow_polling_interval;
 pub mod sflow_sampling_rate;
-pub mod sflow_sub_agent;
-pub mod sflow_sub_interfaces;
 pub mod sflow_uuid;
 pub mod show_sflow;
 
@@ -25,17 +18,10 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &sflow_agent_address::COMMAND,
     &sflow_agent_config::COMMAND,
     &sflow_collector::COMMAND,
-    &sflow_datagram_bytes::COMMAND,
-    &sflow_direction::COMMAND,
     &sflow_drop_monitoring::COMMAND,
     &sflow_enable_disable::COMMAND,
-    &sflow_header_bytes::COMMAND,
-    &sflow_host_interval::COMMAND,
     &sflow_netlink::COMMAND,
-    &sflow_polling_interval::COMMAND,
     &sflow_sampling_rate::COMMAND,
-    &sflow_sub_agent::COMMAND,
-    &sflow_sub_interfaces::COMMAND,
     &sflow_uuid::COMMAND,
     &show_sflow::COMMAND,
 ];

@@ -6,6 +6,7 @@ use crate::state::{DEFAULT_DROP_LIMIT, OwnRate, PortReport, Report, report};
 use crate::stats::PortTotals;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use thalweg_engine::setting::Worded;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;

@@ -34,8 +34,8 @@ pub(super) fn is_address(text: &str) -> bool {
 }
 
 impl Section<Control> for Settings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

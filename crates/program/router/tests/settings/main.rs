@@ -7,6 +7,7 @@ mod orders;
 mod ranges;
 mod router;
 mod setters;
+mod spellings;
 mod watchdog;
 mod whole;
 

@@ -68,11 +68,11 @@ thalweg:
 ";
 
 /// Numbers that look random, the same in each run.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     /// A number below `n`.
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         // xorshift64*, Marsaglia and Vigna.
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -80,7 +80,7 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
     }
 
-    fn shuffle<T>(&mut self, all: &mut [T]) {
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
         for at in (1..all.len()).rev() {
             all.swap(at, self.below(at + 1));
         }

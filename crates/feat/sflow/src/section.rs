@@ -2,46 +2,33 @@
 
 use crate::exporting::MAX_COLLECTORS;
 use crate::netlink::{NetlinkMode, NetlinkSettings};
-use crate::state::{self, DEFAULT_DROP_LIMIT, Direction, OwnRate, SFlow, Settings as Values};
+use crate::state::{DEFAULT_DROP_LIMIT, OwnRate, SFlow, Settings as Values};
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
-use thalweg_sflow::encode::DATAGRAM_BYTES;
 use thalweg_sflow::value::Uuid;
 use thalweg_sflow_agent::agent::{AddressPrefix, AgentChoice, CollectorConfig};
 use thalweg_sflow_agent::conf::LinkSpeed;
 use thalweg_sflow_agent::host::parse_uuid;
 
 /// Sampling and export.
-pub(crate) struct Settings;
+pub(crate) struct Sampling;
 
-pub(crate) static SETTINGS: Settings = Settings;
+pub(crate) static SECTION: Sampling = Sampling;
 
-const BYTES: &RangeInclusive<usize> = &DATAGRAM_BYTES;
 const ANY: Kind = Kind::Int(0, u32::MAX as i128);
 
 const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow", Kind::Keys),
-    Rule::new("thalweg.sflow.sampling-rate", ANY),
     Rule::new("thalweg.sflow.speed-rates", Kind::Named(Name::Any)),
     Rule::new("thalweg.sflow.speed-rates.*", ANY),
-    Rule::new("thalweg.sflow.polling-interval", Kind::Int(1, u32::MAX as i128)),
-    Rule::new("thalweg.sflow.direction", Kind::Word(&["rx", "tx", "both"])),
-    Rule::new("thalweg.sflow.sub-interfaces", Kind::Bool),
     Rule::new("thalweg.sflow.drop-monitoring", Kind::Bool),
     Rule::new("thalweg.sflow.drop-limit", ANY),
     Rule::new("thalweg.sflow.netlink", Kind::Other(netlink)),
     Rule::new("thalweg.sflow.agent-address", Kind::Other(agent)),
-    Rule::new(
-        "thalweg.sflow.datagram-bytes",
-        Kind::Int(*BYTES.start() as i128, *BYTES.end() as i128),
-    ),
-    Rule::new("thalweg.sflow.host-interval", Kind::Int(0, 86_400)),
-    Rule::new("thalweg.sflow.sub-agent", ANY),
     Rule::new("thalweg.sflow.uuid", Kind::Other(uuid)),
     Rule::new("thalweg.sflow.collectors", Kind::List(0, MAX_COLLECTORS)),
     Rule::new("thalweg.sflow.collectors.[]", Kind::Other(collector)),
@@ -153,16 +140,6 @@ fn netlink_text(s: NetlinkSettings) -> String {
     format!("{} group {} {}", s.mode.word(), s.rx_group, s.tx_group)
 }
 
-/// A number that holds for all interfaces: its key, the word of its command.
-const NUMBERS: [(&str, &str); 6] = [
-    ("header-bytes", "sflow header-bytes"),
-    ("polling-interval", "sflow polling-interval"),
-    ("sampling-rate", "sflow sampling-rate"),
-    ("datagram-bytes", "sflow datagram-bytes"),
-    ("host-interval", "sflow host-interval"),
-    ("sub-agent", "sflow sub-agent"),
-];
-
 fn uuid(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if parse_uuid(text).is_some() => Ok(()),
@@ -176,53 +153,23 @@ fn uuid_text(uuid: &Uuid) -> String {
     format!("{a}-{b}-{c}-{d}-{e}")
 }
 
-fn number(values: &Values, key: &str) -> u32 {
-    match key {
-        "header-bytes" => values.header_bytes.into(),
-        "polling-interval" => values.polling_interval,
-        "datagram-bytes" => values.export.datagram_bytes as u32,
-        "host-interval" => values.export.host_interval,
-        "sub-agent" => values.export.sub_agent,
-        _ => values.sampling_rate,
-    }
-}
-
-impl Section<Control> for Settings {
-    fn supports(&self) -> &'static [&'static str] {
-        &[
+impl Section<Control> for Sampling {
+    fn supports(&self) -> Vec<&'static str> {
+        vec![
             "interfaces.*.sflow",
-            "sflow.header-bytes",
-            "sflow.polling-interval",
-            "sflow.sampling-rate",
         ]
     }
 
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let state = c.state::<SFlow>();
         let state = state.borrow();
         let (values, default) = (state.settings(), Values::default());
-        for (key, _) in NUMBERS {
-            let n = number(values, key);
-            let theirs = ["sflow", key];
-            match out.takes(&theirs, n) {
-                _ if n == number(&default, key) => {}
-                true => out.put(&theirs, n),
-                // Their range is narrower than ours.
-                false => out.put(&["thalweg", "sflow", key], n),
-            }
-        }
         for (speed, rate) in &values.speed_rates {
             out.put(&["thalweg", "sflow", "speed-rates", &speed.to_string()], *rate);
-        }
-        if values.direction != default.direction {
-            out.put(&["thalweg", "sflow", "direction"], values.direction.word());
-        }
-        if values.sub_interfaces {
-            out.put(&["thalweg", "sflow", "sub-interfaces"], true);
         }
         if values.drop_monitoring {
             out.put(&["thalweg", "sflow", "drop-monitoring"], true);
@@ -255,19 +202,6 @@ impl Section<Control> for Settings {
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
-        let default = Values::default();
-        for (key, command) in NUMBERS {
-            let found = doc.at(&["thalweg", "sflow", key]).or_else(|| doc.at(&["sflow", key]));
-            let Some((n, path)) = found.and_then(|f| Some((f.node.u32()?, f.path))) else {
-                continue;
-            };
-            let n = if key == "header-bytes" { state::header_bytes(n).into() } else { n };
-            let back = number(&default, key);
-            if n != back {
-                let item = Item::new(rank::SERVICE, command, path, format!("{command} {n}"));
-                out.add(item.unset(format!("{command} {back}")));
-            }
-        }
         speed_rates(doc, out);
         words(doc, out);
         collectors(doc, out);
@@ -305,17 +239,6 @@ fn speed_rates(doc: &Doc<'_>, out: &mut Draft) {
 
 fn words(doc: &Doc<'_>, out: &mut Draft) {
     let at = |key: &str| doc.at(&["thalweg", "sflow", key]);
-    let default = Direction::Rx.word();
-    if let Some(found) = at("direction").filter(|f| f.node.text() != Some(default)) {
-        let set = format!("sflow direction {}", found.node.value);
-        let item = Item::new(rank::SERVICE, "sflow direction", found.path, set);
-        out.add(item.unset(format!("sflow direction {default}")));
-    }
-    if let Some(found) = at("sub-interfaces").filter(|f| f.node.bool() == Some(true)) {
-        let key = "sflow sub-interfaces";
-        let item = Item::new(rank::SERVICE, key, found.path, format!("{key} enable"));
-        out.add(item.unset(format!("{key} disable")));
-    }
     let on = at("drop-monitoring").filter(|f| f.node.bool() == Some(true));
     let limit = at("drop-limit").and_then(|f| Some((f.node.u32()?, f.path)));
     let limit = limit.filter(|(n, _)| *n != DEFAULT_DROP_LIMIT);

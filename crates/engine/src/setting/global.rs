@@ -1,0 +1,157 @@
+//! A setting with one value for the router.
+
+use super::Declared;
+use super::form::Form;
+use super::refused::Refused;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Item, Kind, OURS, Reads, Rule, Section, Value, rank,
+};
+use thalweg_graph::Control;
+
+/// One value for the router, which a command sets and a document has under a key.
+///
+/// ```text
+/// pub static COMMAND: Global<Number> = Global {
+///     command: "sflow polling-interval",
+///     help: "Send each interface's counters every S seconds",
+///     form: Number { usage: "<S>", name: "polling interval", range: (1, u32::MAX) },
+///     key: "thalweg.sflow.polling-interval",
+///     default: || 20,
+///     get: |c| Some(c.state::<SFlow>().borrow().settings().polling_interval),
+///     set: set_polling_interval,
+///     rare: Rare::NONE,
+/// };
+/// ```
+pub struct Global<F: Form> {
+    /// Path of the command that sets it.
+    pub command: &'static str,
+    /// Help of the command.
+    pub help: &'static str,
+    /// How the value is spelled.
+    pub form: F,
+    /// Key in documents, its steps separated by dots. A key of vppcfg's schema takes what that says.
+    pub key: &'static str,
+    /// The value without a document that says another one.
+    pub default: fn() -> F::Value,
+    /// Returns the value in force; `None` if there is none now.
+    pub get: fn(&Control) -> Option<F::Value>,
+    /// Sets the value.
+    pub set: fn(&mut Control, F::Value) -> Result<(), Refused>,
+    /// What most settings do not need.
+    pub rare: Rare<F::Value>,
+}
+
+/// What most settings do not need.
+pub struct Rare<V: 'static> {
+    /// Key of vppcfg's schema as well, for values that are valid there.
+    pub vppcfg: Option<&'static str>,
+    /// Words that set the default again, if not those of the default.
+    pub reset: Option<&'static str>,
+    /// The value that comes to be in force when this one is asked for.
+    pub comes_to: fn(V) -> V,
+    /// Says something after the command has set this value.
+    pub note: fn(&Control, &V, &mut Output),
+    /// A command elsewhere sets it, with a parser of its own; `command` and the words are its, too.
+    pub by_hand: bool,
+    /// Order among other settings ([`rank`]).
+    pub rank: u16,
+    /// Key of the item that must be there.
+    pub needs: Option<&'static str>,
+}
+
+impl<V> Rare<V> {
+    /// Nothing rare.
+    pub const NONE: Rare<V> = Rare {
+        vppcfg: None,
+        reset: None,
+        comes_to: |value| value,
+        note: |_, _, _| (),
+        by_hand: false,
+        rank: rank::SERVICE,
+        needs: None,
+    };
+}
+
+impl<F: Form> Command<Control> for Global<F> {
+    fn path(&self) -> &'static str {
+        self.command
+    }
+
+    fn usage(&self) -> &'static str {
+        self.form.usage()
+    }
+
+    fn help(&self) -> &'static str {
+        self.help
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let value = self.form.take(args)?;
+        args.end()?;
+        (self.set)(c, value.clone())?;
+        (self.rare.note)(c, &value, out);
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, _: &Control, before: &[&str], _: &str) -> Vec<String> {
+        self.form.complete(before)
+    }
+}
+
+impl<F: Form> Declared for Global<F> {
+    fn command(&'static self) -> Option<&'static dyn Command<Control>> {
+        (!self.rare.by_hand).then_some(self)
+    }
+}
+
+impl<F: Form> Reads for Global<F> {
+    fn check(&self, value: &Value) -> Result<(), String> {
+        self.form.read(value).map(drop)
+    }
+}
+
+impl<F: Form> Section<Control> for Global<F> {
+    fn supports(&self) -> Vec<&'static str> {
+        [Some(self.key), self.rare.vppcfg].into_iter().flatten().filter(|key| !is_ours(key)).collect()
+    }
+
+    fn rules(&'static self) -> Vec<Rule> {
+        let rule = |key| Rule::new(key, self.form.kind().unwrap_or(Kind::Read(self)));
+        Some(self.key).filter(|key| is_ours(key)).map(rule).into_iter().collect()
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        let Some(value) = (self.get)(c).filter(|value| *value != (self.default)()) else { return };
+        let yaml = self.form.yaml(&value);
+        let path = |key: &'static str| key.split('.').collect::<Vec<_>>();
+        let theirs = self.rare.vppcfg.map(path).filter(|theirs| out.takes(theirs, yaml.clone()));
+        out.put(&theirs.unwrap_or_else(|| path(self.key)), yaml);
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        let keys = [Some(self.key), self.rare.vppcfg].into_iter().flatten();
+        let at = |key: &str| doc.at(&key.split('.').collect::<Vec<_>>());
+        let Some(found) = keys.filter_map(at).next() else { return };
+        let Ok(value) = self.form.read(&found.node.value) else { return };
+        let (value, default) = ((self.rare.comes_to)(value), (self.default)());
+        if value == default {
+            return;
+        }
+        let line = |words: &str| format!("{} {words}", self.command);
+        let back = self.rare.reset.map_or_else(|| self.form.words(&default), str::to_owned);
+        let set = line(&self.form.words(&value));
+        let item = Item::new(self.rare.rank, self.command, found.path, set).unset(line(&back));
+        out.add(self.rare.needs.into_iter().fold(item, |item, key| item.needs(key)));
+    }
+}
+
+/// Returns whether a key is none of vppcfg's schema, which has rules for its own.
+fn is_ours(key: &str) -> bool {
+    key.split('.').next() == Some(OURS)
+}

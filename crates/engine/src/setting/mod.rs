@@ -1,0 +1,32 @@
+//! Settings that are described once.
+//!
+//! A setting is a `static` that names its command, its key in documents, how its value is spelled
+//! ([`Form`]), and the functions that read and set it. The command with its help and completion,
+//! the rule for documents, the dump, and the items that plans compare follow from it. Plans compare
+//! the one spelling that [`Form::words`] prints, so they compare values, however a document spelled
+//! them.
+//!
+//! * [`Global`]: one value for the router.
+//! * [`List`]: entries, each added and deleted by a command; a list of texts in documents.
+//! * `thalweg_device::setting::PerInterface`: one value for each interface.
+//!
+//! A command that a declaration cannot express has a parser of its own, which calls the same
+//! function; the setting then stands as a section only.
+
+mod form;
+mod global;
+mod refused;
+
+pub use form::{Form, Number, Switch, Word, Worded, read_words};
+pub use global::{Global, Rare};
+pub use refused::Refused;
+
+use thalweg_cli::Command;
+use thalweg_config::declare::Section;
+use thalweg_graph::Control;
+
+/// A setting as its feature lists it.
+pub trait Declared: Section<Control> {
+    /// Returns the command that sets it, unless a parser by hand is in its place.
+    fn command(&'static self) -> Option<&'static dyn Command<Control>>;
+}

@@ -1,0 +1,182 @@
+//! Settings are compared by meaning: a document that says a thing in another way than the router
+//! writes it is in force once applied, and says nothing new where that thing is so.
+//!
+//! Documents of all setters are changed at random: words change places, numbers, addresses and
+//! names get other spellings, lists and keys another order, a list of one becomes its part. Most of
+//! these are refused; those that are accepted must keep to the two rules.
+
+use crate::orders::Dice;
+use crate::router::{ONE, Router};
+use crate::setters::{PRELUDE, SETTERS};
+use thalweg_config::declare::{Catalog, Document, Node, Value, diff};
+use thalweg_graph::Control;
+use thalweg_program_router::configuration::catalog;
+use thalweg_testkit::sized;
+
+/// Changes the nth value of a document that is a text, a number or a list.
+fn change(node: &mut Node, at: &mut usize, dice: &mut Dice) -> bool {
+    let is_leaf = matches!(node.value, Value::Text(_) | Value::Int(_) | Value::List(_));
+    if is_leaf {
+        if *at == 0 {
+            respell(node, dice);
+            return true;
+        }
+        *at -= 1;
+    }
+    match &mut node.value {
+        Value::List(list) => list.iter_mut().any(|part| change(part, at, dice)),
+        Value::Map(map) => map.values_mut().any(|below| change(below, at, dice)),
+        _ => false,
+    }
+}
+
+fn leaves(node: &Node) -> usize {
+    let below = match &node.value {
+        Value::List(list) => list.iter().map(leaves).sum(),
+        Value::Map(map) => map.values().map(leaves).sum(),
+        _ => 0,
+    };
+    below + usize::from(matches!(node.value, Value::Text(_) | Value::Int(_) | Value::List(_)))
+}
+
+fn respell(node: &mut Node, dice: &mut Dice) {
+    node.value = match std::mem::take(&mut node.value) {
+        Value::List(mut list) => match (dice.below(3), list.len()) {
+            (0, 1) => list.remove(0).value,
+            (1, _) => {
+                dice.shuffle(&mut list);
+                Value::List(list)
+            }
+            _ => Value::List(list.into_iter().flat_map(|part| parted(part, dice)).collect()),
+        },
+        Value::Int(n) if dice.below(4) == 0 => Value::List(vec![Value::Int(n).into()]),
+        Value::Int(n) => Value::Text(n.to_string()),
+        Value::Text(text) if dice.below(8) == 0 => Value::List(vec![Value::Text(text).into()]),
+        Value::Text(text) => Value::Text(reworded(&text, dice)),
+        other => other,
+    };
+}
+
+/// A range of two addresses becomes both.
+fn parted(part: Node, dice: &mut Dice) -> Vec<Node> {
+    let text = part.value.to_string();
+    match text.split_once(" - ") {
+        Some((first, last)) if dice.below(2) == 0 => {
+            let (last, rest) = last.split_once(' ').unwrap_or((last, ""));
+            let one = |address: &str| Node::from(format!("{address} {rest}").trim().to_owned());
+            vec![one(first), one(last)]
+        }
+        _ => vec![part],
+    }
+}
+
+fn reworded(text: &str, dice: &mut Dice) -> String {
+    let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+    for _ in 0..=dice.below(2) {
+        let n = words.len();
+        let at = dice.below(n);
+        match dice.below(9) {
+            // Two words change places, and two pairs.
+            0 => words.swap(at, (at + 1) % n),
+            1 if n >= 4 => {
+                let at = dice.below(n - 3);
+                words[at..at + 4].rotate_left(2);
+            }
+            2 => words.rotate_left(at),
+            3 => words[at] = words[at].to_uppercase(),
+            4 => {
+                let extra = ["vrf 0", "table 0", "weight 1", "preference 0", "rate 1000", "del"];
+                words.insert(at, extra[dice.below(extra.len())].to_owned());
+            }
+            5 => drop(words.remove(at)),
+            6 => words[at] = words[at].replace(':', "-"),
+            7 => words[at] = format!("0{}", words[at]),
+            _ => words[at] = words[at].replace("::", ":0::").replace(".0/", ".7/"),
+        }
+        if words.is_empty() {
+            break;
+        }
+    }
+    words.join(" ")
+}
+
+/// Applies a document; false if a command fails.
+fn apply(router: &mut Router, from: &Document, to: &Document) -> bool {
+    let plan = from.plan_to(to);
+    let done = plan.commands().all(|command| router.attempt(command).is_ok());
+    router.settle();
+    done
+}
+
+fn commands(from: &Document, to: &Document) -> Vec<String> {
+    from.plan_to(to).commands().map(str::to_owned).collect()
+}
+
+/// Tries one changed document on a router that is as `before` says. Returns whether the router is
+/// as before.
+fn tried(
+    router: &mut Router,
+    before: &Document,
+    root: Node,
+    catalog: &Catalog<Control>,
+    faults: &mut Vec<String>,
+) -> Option<bool> {
+    let changed = diff(before.root(), &root).iter().map(|d| format!("{d}\n")).collect::<String>();
+    let document = catalog.check("changed", root).ok()?;
+    let first = commands(before, &document);
+    if first.is_empty() {
+        return Some(true);
+    }
+    if !apply(router, before, &document) {
+        return Some(false);
+    }
+    let now = router.dump();
+    let left = commands(&now, &document);
+    if !left.is_empty() {
+        faults.push(format!("{changed}all commands succeed, and still missing: {left:#?}"));
+    } else if now.root() == before.root() {
+        faults.push(format!("{changed}is so already, but runs: {first:#?}"));
+    }
+    Some(false)
+}
+
+#[test]
+fn any_accepted_spelling_is_in_force_once_applied() {
+    let _one = ONE.lock();
+    let catalog = catalog().unwrap();
+    let (mut dice, mut faults, mut accepted) = (Dice(46), Vec::new(), 0);
+    for (path, examples) in SETTERS {
+        for lines in *examples {
+            let mut router = Router::start();
+            router.run(PRELUDE);
+            let prepared = router.attempt(lines).is_ok();
+            router.settle();
+            let before = router.dump();
+            let all = leaves(before.root());
+            for _ in 0..sized(30, 300usize) {
+                if !prepared || all == 0 {
+                    break;
+                }
+                let mut root = before.root().clone();
+                let mut at = dice.below(all);
+                change(&mut root, &mut at, &mut dice);
+                let is_as_before = tried(&mut router, &before, root, &catalog, &mut faults);
+                accepted += usize::from(is_as_before.is_some());
+                if is_as_before == Some(false) {
+                    router.restart();
+                    router.run(PRELUDE);
+                    let _ = router.attempt(lines);
+                    router.settle();
+                }
+            }
+            router.stop();
+        }
+        faults.iter_mut().for_each(|fault| {
+            if !fault.starts_with("--") {
+                *fault = format!("-- {path}\n{fault}");
+            }
+        });
+    }
+    assert!(accepted > 500, "{accepted} spellings were accepted");
+    assert!(faults.is_empty(), "{} faults of {accepted}\n{}", faults.len(), faults.join("\n"));
+}
