@@ -64,13 +64,7 @@ pub fn check_feature_lists(crate_dir: &str) {
             "&dyn thalweg_api::Service<thalweg_graph::Control>",
             "SERVICE",
         ),
-        (
-            "settings",
-            "setting",
-            "SETTINGS",
-            "&dyn thalweg_engine::setting::Declared",
-            "SETTING",
-        ),
+        ("settings", "setting", "SETTINGS", "&dyn thalweg_engine::setting::Declared", "SETTING"),
     ];
     for (folder, what, list, element, item) in lists {
         let dir = format!("{crate_dir}/src/{folder}");

@@ -1,12 +1,12 @@
 //! Settings of interfaces that are described once; see [`thalweg_engine::setting`].
 
 use crate::command_line::{interface_arg, interface_names};
+use thalweg_buffer::SwIfIndex;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Reads, Rule, Section, Value, interface_key,
 };
 use thalweg_engine::setting::{Declared, Form, Refused};
-use thalweg_buffer::SwIfIndex;
 use thalweg_graph::Control;
 
 /// A value that an interface may have, which a command sets and a document has under a key of the

@@ -287,7 +287,7 @@ fn encapsulation(i: &Interface<'_>, id: &str, out: &mut Draft) -> Option<String>
         return usual();
     };
     if let Some(words) = found.node.text() {
-        return Some(words.to_owned());
+        return read_words(words).map(|of| of.to_string());
     }
     let number = |key| found.node.get(key).and_then(Node::u32);
     let exact = found.node.get("exact-match").and_then(Node::bool);
@@ -334,11 +334,12 @@ fn create_sub(i: &Interface<'_>, (parent, id): (&str, &str), out: &mut Draft) {
 
 fn words(value: &Value) -> Result<(), String> {
     let Value::Text(text) = value else { return Err(format!("a text: {ENCAPSULATION_WORDS}")) };
-    let read = Args::parse(text).and_then(|mut args| tag_match(&mut args));
-    match read {
-        Ok(Some(_)) => Ok(()),
-        Ok(None) | Err(_) => Err(ENCAPSULATION_WORDS.to_owned()),
-    }
+    read_words(text).map(drop).ok_or_else(|| ENCAPSULATION_WORDS.to_owned())
+}
+
+fn read_words(text: &str) -> Option<TagMatch> {
+    let mut args = Args::parse(text).ok()?;
+    tag_match(&mut args).ok()?
 }
 
 fn create(i: &Interface<'_>, out: &mut Draft) {

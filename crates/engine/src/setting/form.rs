@@ -143,6 +143,51 @@ impl Form for Switch {
     }
 }
 
+/// A value, or a word in its place for none.
+#[derive(Clone, Copy, Debug)]
+pub struct Optional<F> {
+    /// Grammar of both: `<bytes> | disable`.
+    pub usage: &'static str,
+    /// The word for none.
+    pub none: &'static str,
+    /// How a value is spelled.
+    pub form: F,
+}
+
+impl<F: Form> Form for Optional<F> {
+    type Value = Option<F::Value>;
+
+    fn usage(&self) -> &'static str {
+        self.usage
+    }
+
+    fn take(&self, args: &mut Args<'_>) -> Result<Self::Value, CliError> {
+        if args.keyword(self.none) { Ok(None) } else { self.form.take(args).map(Some) }
+    }
+
+    fn words(&self, value: &Self::Value) -> String {
+        value.as_ref().map_or_else(|| self.none.into(), |value| self.form.words(value))
+    }
+
+    fn yaml(&self, value: &Self::Value) -> Value {
+        value.as_ref().map_or_else(|| Value::from(self.none), |value| self.form.yaml(value))
+    }
+
+    fn read(&self, value: &Value) -> Result<Self::Value, String> {
+        self.form.read(value).map(Some)
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        self.form.kind()
+    }
+
+    fn complete(&self, before: &[&str]) -> Vec<String> {
+        let mut all = self.form.complete(before);
+        all.extend(before.is_empty().then(|| self.none.to_owned()));
+        all
+    }
+}
+
 /// A type whose values are words.
 pub trait Worded: Copy + PartialEq + Send + Sync + 'static {
     /// Grammar of the words: `rx|tx|both`.
@@ -151,6 +196,16 @@ pub trait Worded: Copy + PartialEq + Send + Sync + 'static {
     const WORDS: &'static [&'static str];
     /// The values, in the order of their words.
     const VALUES: &'static [Self];
+
+    /// Takes one of the words; `name` is the argument's in errors.
+    ///
+    /// # Errors
+    /// If the next argument is none of them.
+    fn take(name: &str, args: &mut Args<'_>) -> Result<Self, CliError> {
+        let word = args.choice(name, Self::WORDS)?;
+        let at = Self::WORDS.iter().position(|other| *other == word);
+        at.and_then(|at| Self::VALUES.get(at)).copied().ok_or_else(|| args.bad(name, Self::USAGE))
+    }
 
     /// Returns its word.
     fn word(self) -> &'static str {
@@ -181,9 +236,7 @@ impl<T: Worded> Form for Word<T> {
     }
 
     fn take(&self, args: &mut Args<'_>) -> Result<T, CliError> {
-        let word = args.choice(self.name, T::WORDS)?;
-        let at = T::WORDS.iter().position(|other| *other == word);
-        at.and_then(|at| T::VALUES.get(at)).copied().ok_or_else(|| args.bad(self.name, T::USAGE))
+        T::take(self.name, args)
     }
 
     fn words(&self, value: &T) -> String {

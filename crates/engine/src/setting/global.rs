@@ -56,6 +56,8 @@ pub struct Rare<V: 'static> {
     pub by_hand: bool,
     /// Order among other settings ([`rank`]).
     pub rank: u16,
+    /// Order among those of the same rank, lowest first.
+    pub order: u32,
     /// Key of the item that must be there.
     pub needs: Option<&'static str>,
 }
@@ -69,6 +71,7 @@ impl<V> Rare<V> {
         note: |_, _, _| (),
         by_hand: false,
         rank: rank::SERVICE,
+        order: 0,
         needs: None,
     };
 }
@@ -118,7 +121,11 @@ impl<F: Form> Reads for Global<F> {
 
 impl<F: Form> Section<Control> for Global<F> {
     fn supports(&self) -> Vec<&'static str> {
-        [Some(self.key), self.rare.vppcfg].into_iter().flatten().filter(|key| !is_ours(key)).collect()
+        [Some(self.key), self.rare.vppcfg]
+            .into_iter()
+            .flatten()
+            .filter(|key| !is_ours(key))
+            .collect()
     }
 
     fn rules(&'static self) -> Vec<Rule> {
@@ -146,7 +153,9 @@ impl<F: Form> Section<Control> for Global<F> {
         let line = |words: &str| format!("{} {words}", self.command);
         let back = self.rare.reset.map_or_else(|| self.form.words(&default), str::to_owned);
         let set = line(&self.form.words(&value));
-        let item = Item::new(self.rare.rank, self.command, found.path, set).unset(line(&back));
+        let item = Item::new(self.rare.rank, self.command, found.path, set)
+            .unset(line(&back))
+            .order(self.rare.order);
         out.add(self.rare.needs.into_iter().fold(item, |item, key| item.needs(key)));
     }
 }

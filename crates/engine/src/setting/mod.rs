@@ -17,7 +17,7 @@ mod form;
 mod global;
 mod refused;
 
-pub use form::{Form, Number, Switch, Word, Worded, read_words};
+pub use form::{Form, Number, Optional, Switch, Word, Worded, read_words};
 pub use global::{Global, Rare};
 pub use refused::Refused;
 

@@ -183,7 +183,8 @@ fn tracking(doc: &Doc<'_>, out: &mut Draft) {
                 continue;
             }
             let value = match found.node.text() {
-                Some(text) => text.to_owned(),
+                // In the router's order, without what is so anyway.
+                Some(text) => Policy::parse(text).map_or(text.to_owned(), |p| p.to_string()),
                 None => found.node.u32().unwrap_or_default().to_string(),
             };
             let set = format!("set conntrack {key} {name} {value}");

@@ -237,7 +237,8 @@ impl<A: Address> Section<Control> for Settings<A> {
                 Ok(0) | Err(_) => item,
                 Ok(id) => item.needs(table_key::<A>(TableId(id))),
             };
-            if let Some(name) = found.node.get("name").and_then(Node::text) {
+            let name = found.node.get("name").and_then(Node::text);
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
                 let set = |name: &str| format!("{word} table add {id} name '{name}'");
                 let key = format!("name of {word} table {id}");
                 let item = Item::new(rank::TABLE, key, format!("{}.name", found.path), set(name));

@@ -429,7 +429,8 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
         let set = |n: &str| format!("set bridge-domain learn-limit {id} {n}");
         add("learn-limit", path, set(&limit), set(&built_in));
     }
-    if let Some((tag, path)) = number(&["thalweg", "bridgedomains", name, "tag"]) {
+    let tag = number(&["thalweg", "bridgedomains", name, "tag"]);
+    if let Some((tag, path)) = tag.filter(|(tag, _)| !tag.is_empty()) {
         let set = format!("set bridge-domain tag {id}");
         let item = Item::new(rank::L2, format!("{key} tag"), path, format!("{set} '{tag}'"));
         let item = item.unset(set).needs(&key).attribute();

@@ -9,6 +9,7 @@ use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{ApiType, Retval, Text, api_enum};
 use thalweg_device::SwIfIndex;
+use thalweg_engine::setting::Refused;
 use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
 use thalweg_wire::ip::protocol as number;
@@ -107,8 +108,7 @@ impl Nat44LbAddrPort {
 
 impl From<NatError> for Retval {
     fn from(error: NatError) -> Self {
-        let error = crate::cli_support::failed(error);
-        Retval(error.code()).because(error)
+        Refused::from(error).into()
     }
 }
 

@@ -1,12 +1,10 @@
 //! Addresses and mappings as CLI arguments, as used in commands and documents.
 
-use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::ports::Scheme;
-use crate::state::{Address, StaticMapping};
+use crate::state::Address;
 use std::net::Ipv4Addr;
-use thalweg_device::SwIfIndex;
+use thalweg_cli::{Args, CliError};
 use thalweg_fib::TableId;
-use thalweg_wire::ip::protocol;
 
 /// Groups consecutive addresses with the same attributes.
 pub(crate) fn ranges<'a>(all: impl Iterator<Item = &'a Address>) -> Vec<(Address, Ipv4Addr)> {
@@ -40,13 +38,46 @@ pub(crate) fn range_text((first, last): &(Address, Ipv4Addr)) -> String {
     text
 }
 
+/// Addresses of a pool in words: first, last, table, and whether they are for twice-NAT.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolWords {
+    pub(crate) first: Ipv4Addr,
+    pub(crate) last: Ipv4Addr,
+    pub(crate) table: Option<TableId>,
+    pub(crate) twice: bool,
+}
+
+impl PoolWords {
+    /// Takes the arguments of `nat44 add address`; false if they say `del`.
+    ///
+    /// # Errors
+    /// If a word is missing or wrong.
+    pub(crate) fn take(args: &mut Args<'_>) -> Result<(PoolWords, bool), CliError> {
+        let first = args.ipv4("address")?;
+        let last = if args.exact("-") { args.ipv4("last address")? } else { first };
+        let (mut table, mut twice, mut add) = (None, false, true);
+        while !args.is_empty() {
+            if args.keyword("tenant-vrf") {
+                table = Some(TableId(args.u32("table")?));
+            } else if args.keyword("twice-nat") {
+                twice = true;
+            } else if args.exact("del") {
+                add = false;
+            } else {
+                args.end()?;
+            }
+        }
+        Ok((PoolWords { first, last, table, twice }, add))
+    }
+}
+
 /// Parses a list of numbers such as `0,2-3`.
-pub(crate) fn numbers(text: &str) -> Option<Vec<usize>> {
+pub(crate) fn numbers(text: &str) -> Option<Vec<u16>> {
     let mut all = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
-        (first <= last).then(|| all.extend((first..=last).map(usize::from)))?;
+        (first <= last).then(|| all.extend(first..=last))?;
     }
     Some(all)
 }
@@ -86,111 +117,6 @@ pub(crate) fn scheme_text(scheme: Scheme) -> String {
         Scheme::Range(first, last) => format!("port-range {first} - {last}"),
         Scheme::MapE { psid, offset, length } => {
             format!("map-e psid {psid} psid-offset {offset} psid-len {length}")
-        }
-    }
-}
-
-fn protocol_word(ip: u8) -> &'static str {
-    match ip {
-        protocol::TCP => "tcp",
-        protocol::UDP => "udp",
-        _ => "icmp",
-    }
-}
-
-/// A static mapping as the command that adds it, and its arguments.
-pub(crate) fn mapping_text(
-    m: &StaticMapping,
-    inside_vrf: TableId,
-    interface: impl Fn(SwIfIndex) -> String,
-) -> (Family, String) {
-    let Mapping { protocol: ip, external, external_port, local, local_port, table, .. } = m.mapping;
-    let external = m.external_if.map_or_else(|| external.to_string(), interface);
-    let port = |port: u16| if ip == 0 { String::new() } else { format!(" {port}") };
-    let kind = if ip == 0 { "" } else { protocol_word(ip) };
-    let mut text;
-    let family = match () {
-        () if m.identity => {
-            let name = if m.external_if.is_some() { "external " } else { "" };
-            text = format!("{name}{external}");
-            if ip != 0 {
-                text += &format!(" {kind} {external_port}");
-            }
-            Family::Identity
-        }
-        () if !m.mapping.backends.is_empty() => {
-            text = format!("protocol {kind} external {external}:{external_port}");
-            for Backend { address, port, table, share } in &m.mapping.backends {
-                text += &format!(" local {address}:{port}");
-                if *table != TableId(0) {
-                    text += &format!(" vrf {table}");
-                }
-                text += &format!(" probability {share}");
-            }
-            Family::Balanced
-        }
-        () => {
-            let kind = if ip == 0 { String::new() } else { format!("{kind} ") };
-            text = format!(
-                "{kind}local {local}{} external {external}{}",
-                port(local_port),
-                port(external_port)
-            );
-            Family::Static
-        }
-    };
-    if table != inside_vrf && m.mapping.backends.is_empty() {
-        text += &format!(" vrf {table}");
-    }
-    match m.mapping.twice {
-        TwiceNat::Never => {}
-        TwiceNat::Always => text += " twice-nat",
-        TwiceNat::SelfOnly => text += " self-twice-nat",
-    }
-    if m.mapping.out2in_only {
-        text += " out2in-only";
-    }
-    if let Some(address) = m.mapping.exact {
-        text += &format!(" exact {address}");
-    }
-    if m.mapping.affinity != 0 {
-        text += &format!(" affinity {}", m.mapping.affinity);
-    }
-    if !m.tag.is_empty() {
-        text += &format!(" tag '{}'", m.tag);
-    }
-    (family, text)
-}
-
-/// Commands that add mappings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Family {
-    /// `nat44 add static mapping`
-    Static,
-    /// `nat44 add identity mapping`
-    Identity,
-    /// `nat44 add load-balancing static mapping`
-    Balanced,
-}
-
-impl Family {
-    pub(crate) const ALL: [Family; 3] = [Family::Static, Family::Identity, Family::Balanced];
-
-    /// Its list in a configuration document.
-    pub(crate) fn key(self) -> &'static str {
-        match self {
-            Family::Static => "static-mappings",
-            Family::Identity => "identity-mappings",
-            Family::Balanced => "load-balancing",
-        }
-    }
-
-    /// Its command.
-    pub(crate) fn command(self) -> &'static str {
-        match self {
-            Family::Static => "nat44 add static mapping",
-            Family::Identity => "nat44 add identity mapping",
-            Family::Balanced => "nat44 add load-balancing static mapping",
         }
     }
 }

@@ -1,32 +1,35 @@
 //! Helpers shared by commands.
 
 use crate::NatError;
-use crate::mapping::TwiceNat;
 use crate::restore::Restored;
 use crate::state::{self, StaticMapping};
 use crate::store::{self, Done, StoreError, Work};
 use serde_json::json;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Output, Task, TaskPoll, counted};
-use thalweg_device::{SwIfIndex, interface_arg};
-use thalweg_fib::TableId;
+use thalweg_engine::setting::Refused;
 use thalweg_graph::Control;
 use thalweg_wire::ip;
-use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// Converts an error into a command failure.
 pub(crate) fn failed(e: NatError) -> CliError {
-    let code = match &e {
-        NatError::Device(e) => e.code(),
-        NatError::Memory(_) => -12,
-        NatError::Exists(_) => -81,
-        NatError::Missing(_) => -6,
-        NatError::File(..) => -1,
-        NatError::Invalid(_) => -7,
-    };
-    CliError::with_code(e, code)
+    Refused::from(e).into()
+}
+
+impl From<NatError> for Refused {
+    fn from(e: NatError) -> Refused {
+        let code = match &e {
+            NatError::Device(e) => e.code(),
+            NatError::Memory(_) => -12,
+            NatError::Exists(_) => -81,
+            NatError::Missing(_) => -6,
+            NatError::File(..) => -1,
+            NatError::Invalid(_) => -7,
+        };
+        Refused::new(code, e)
+    }
 }
 
 /// `<address>:<port>`
@@ -63,73 +66,6 @@ pub(crate) fn mapped_port(args: &mut Args<'_>, protocol: u8) -> Result<u16, CliE
         0 => Ok(0),
         ip::protocol::ICMP => args.u16("identifier"),
         _ => Ok(args.number("port", 1, 65_535)? as u16),
-    }
-}
-
-/// Takes an external address, or the interface that has it.
-pub(crate) fn external(
-    c: &Control,
-    args: &mut Args<'_>,
-) -> Result<(Ipv4Addr, Option<SwIfIndex>), CliError> {
-    match args.maybe(|args| args.ipv4("address")) {
-        Some(address) => Ok((address, None)),
-        None if args.at_address() => args.ipv4("address").map(|address| (address, None)),
-        None => Ok((Ipv4Addr::UNSPECIFIED, Some(interface_arg(c, args)?))),
-    }
-}
-
-/// Options at the end of a mapping.
-pub(crate) struct Options {
-    pub(crate) table: TableId,
-    pub(crate) twice: TwiceNat,
-    pub(crate) out2in_only: bool,
-    pub(crate) affinity: u32,
-    pub(crate) exact: Option<Ipv4Addr>,
-    pub(crate) tag: String,
-    pub(crate) add: bool,
-}
-
-impl Options {
-    pub(crate) fn take(c: &Control, args: &mut Args<'_>) -> Result<Options, CliError> {
-        let mut o = Options {
-            table: state::inside_vrf(c),
-            twice: TwiceNat::Never,
-            out2in_only: false,
-            affinity: 0,
-            exact: None,
-            tag: String::new(),
-            add: true,
-        };
-        while !args.is_empty() {
-            match () {
-                () if args.keyword("vrf") => {
-                    o.table = TableId(args.number("table", 0, u64::from(MAX_TABLE))? as u32);
-                }
-                () if args.keyword("twice-nat") => o.twice = TwiceNat::Always,
-                () if args.keyword("self-twice-nat") => o.twice = TwiceNat::SelfOnly,
-                () if args.keyword("out2in-only") => o.out2in_only = true,
-                () if args.keyword("affinity") => {
-                    o.affinity = args.number("seconds", 0, state::MAX_AFFINITY.into())? as u32;
-                }
-                () if args.keyword("exact") => o.exact = Some(args.ipv4("pool address")?),
-                () if args.keyword("tag") => o.tag = args.word("tag")?.to_owned(),
-                () if args.exact("del") => o.add = false,
-                () => args.end()?,
-            }
-        }
-        Ok(o)
-    }
-}
-
-impl Options {
-    /// Fails if `exact` is given to a mapping that does not support it.
-    pub(crate) fn without_exact(&self) -> Result<(), CliError> {
-        match self.exact {
-            Some(_) => {
-                Err(CliError::failed("`exact' applies to static mappings with twice-nat only"))
-            }
-            None => Ok(()),
-        }
     }
 }
 

@@ -26,6 +26,7 @@ mod kernel;
 pub mod limits;
 pub mod log;
 pub mod mapping;
+mod mapping_words;
 mod node;
 pub mod nodes;
 mod owners;
@@ -33,8 +34,9 @@ pub mod pool;
 pub mod ports;
 pub mod restore;
 pub mod saved;
+mod section;
 pub mod session;
-mod settings;
+pub mod settings;
 pub mod state;
 pub mod store;
 mod time;
@@ -65,7 +67,8 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&settings::SETTINGS],
+    settings: &[&section::SECTION],
+    declared: settings::SETTINGS,
     init,
     ..Feature::DEFAULT
 };

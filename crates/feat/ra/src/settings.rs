@@ -1,6 +1,7 @@
 //! Configuration of advertisements and of autoconfiguration.
 
 use crate::autoconfig::{self, Takes};
+use crate::config::Route;
 use crate::config::{
     self, Config, Lifetimes, MAX_INITIAL, MAX_INTERVAL, MAX_LIFETIME, MAX_OTHERS, Preference,
 };
@@ -234,63 +235,86 @@ fn ip6_prefix(text: &str) -> Option<(Ipv6Addr, u8)> {
     }
 }
 
-/// The words of all settings but the prefixes.
-fn words(node: &Node) -> String {
-    let mut words = String::from("ra-default");
-    for (key, word, usual) in [
-        ("managed", "ra-managed-config-flag", false),
-        ("other", "ra-other-config-flag", false),
-        ("link-layer", "ra-suppress-link-layer", true),
-        ("unicast", "ra-send-unicast", false),
-        ("cease", "ra-cease", false),
+/// Reads all settings but the prefixes; what is not said is as by default.
+fn read(node: &Node) -> Config {
+    let usual = Config::default();
+    let flag = |key: &str, usual: bool| node.get(key).and_then(Node::bool).unwrap_or(usual);
+    let number = |key: &str, usual: u32| node.get(key).and_then(Node::u32).unwrap_or(usual);
+    let short = |key: &str, usual: u16| number(key, usual.into()) as u16;
+    let byte = |key: &str, usual: u8| number(key, usual.into()) as u8;
+    let texts = |key: &str| node.get(key).map_or(&[][..], Node::list).iter().filter_map(Node::text);
+    let preference = node.get("preference").and_then(Node::text);
+    let route = |(prefix, value): (&str, &Node)| {
+        let ((ip, len), (lifetime, preference)) =
+            (ip6_prefix(prefix)?, parse_route(&value.value.to_string())?);
+        Some(Route { ip, len, lifetime, preference })
+    };
+    Config {
+        send: flag("send", true),
+        managed: flag("managed", usual.managed),
+        other: flag("other", usual.other),
+        link_layer: flag("link-layer", usual.link_layer),
+        unicast: flag("unicast", usual.unicast),
+        cease: flag("cease", usual.cease),
+        lifetime: short("lifetime", usual.lifetime),
+        interval: (
+            short("max-interval", usual.interval.0),
+            short("min-interval", usual.interval.1),
+        ),
+        initial: (
+            byte("initial-count", usual.initial.0),
+            byte("initial-interval", usual.initial.1),
+        ),
+        hop_limit: byte("hop-limit", usual.hop_limit),
+        reachable_ms: number("reachable-time", usual.reachable_ms),
+        retransmit_ms: number("retransmit-time", usual.retransmit_ms),
+        preference: preference.and_then(Preference::from_word).unwrap_or(usual.preference),
+        prefixes: Vec::new(),
+        routes: node.get("routes").into_iter().flat_map(Node::entries).filter_map(route).collect(),
+        servers: texts("dns-servers").filter_map(|text| text.parse().ok()).collect(),
+        domains: texts("dns-domains").map(str::to_owned).collect(),
+    }
+}
+
+/// The words of all settings but the prefixes, and of those alone that are not as by default.
+fn words(config: &Config) -> String {
+    let (mut words, usual) = (String::from("ra-default"), Config::default());
+    for (on, word) in [
+        (config.managed, "ra-managed-config-flag"),
+        (config.other, "ra-other-config-flag"),
+        (!config.link_layer, "ra-suppress-link-layer"),
+        (config.unicast, "ra-send-unicast"),
+        (config.cease, "ra-cease"),
     ] {
-        if node.get(key).and_then(Node::bool).is_some_and(|on| on != usual) {
+        if on {
             words = words + " " + word;
         }
     }
-    let usual = Config::default();
-    let number = |key: &str| node.get(key).and_then(Node::u32);
-    for (key, word) in [
-        ("lifetime", "ra-lifetime"),
-        ("hop-limit", "ra-hop-limit"),
-        ("reachable-time", "ra-reachable-time"),
-        ("retransmit-time", "ra-retransmit-time"),
+    let (pair, one) = (|(a, b): (u16, u16)| format!("{a} {b}"), |n: u32| n.to_string());
+    let initial = |(a, b): (u8, u8)| format!("{a} {b}");
+    for (word, now, usual) in [
+        ("ra-lifetime", one(config.lifetime.into()), one(usual.lifetime.into())),
+        ("ra-hop-limit", one(config.hop_limit.into()), one(usual.hop_limit.into())),
+        ("ra-reachable-time", one(config.reachable_ms), one(usual.reachable_ms)),
+        ("ra-retransmit-time", one(config.retransmit_ms), one(usual.retransmit_ms)),
+        ("ra-interval", pair(config.interval), pair(usual.interval)),
+        ("ra-initial", initial(config.initial), initial(usual.initial)),
+        ("ra-preference", config.preference.word().into(), usual.preference.word().into()),
     ] {
-        if let Some(n) = number(key) {
-            words += &format!(" {word} {n}");
+        if now != usual {
+            words += &format!(" {word} {now}");
         }
     }
-    for (word, keys, usual) in [
-        ("ra-interval", ["max-interval", "min-interval"], [usual.interval.0, usual.interval.1]),
-        (
-            "ra-initial",
-            ["initial-count", "initial-interval"],
-            [usual.initial.0, usual.initial.1].map(u16::from),
-        ),
-    ] {
-        let given = keys.map(number);
-        if given.iter().any(Option::is_some) {
-            let [a, b] = [0, 1].map(|i| given[i].unwrap_or(usual[i].into()));
-            words += &format!(" {word} {a} {b}");
-        }
+    config.servers.iter().for_each(|server| words += &format!(" rdnss {server}"));
+    config.domains.iter().for_each(|domain| words += &format!(" dnssl {domain}"));
+    // Keys of a document have no order.
+    let mut routes = config.routes.clone();
+    routes.sort_unstable_by_key(|route| (route.ip, route.len));
+    for Route { ip, len, lifetime, preference } in &routes {
+        let (lifetime, preference) = (seconds_text(*lifetime), preference.word());
+        words += &format!(" route {ip}/{len} lifetime {lifetime} preference {preference}");
     }
-    if let Some(word) = node.get("preference").and_then(Node::text) {
-        words += &format!(" ra-preference {word}");
-    }
-    let list = |key: &str| node.get(key).map_or(&[][..], Node::list);
-    for (key, word) in [("dns-servers", "rdnss"), ("dns-domains", "dnssl")] {
-        for text in list(key).iter().filter_map(Node::text) {
-            words += &format!(" {word} {text}");
-        }
-    }
-    for (prefix, value) in node.get("routes").into_iter().flat_map(Node::entries) {
-        if let Some((lifetime, preference)) = parse_route(&value.value.to_string()) {
-            let (lifetime, preference) = (seconds_text(lifetime), preference.word());
-            words += &format!(" route {prefix} lifetime {lifetime} preference {preference}");
-        }
-    }
-    let send = node.get("send").and_then(Node::bool).unwrap_or(true);
-    words + if send { " no ra-suppress" } else { " ra-suppress" }
+    words + if config.send { " no ra-suppress" } else { " ra-suppress" }
 }
 
 fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
@@ -315,8 +339,12 @@ fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
     }
     let base = format!("router-advertisements of {name}");
     let command = format!("ip6 nd {name} ");
-    let item =
-        Item::new(rank::SERVICE_PORT, base.clone(), &found.path, command.clone() + &words(node));
+    let item = Item::new(
+        rank::SERVICE_PORT,
+        base.clone(),
+        &found.path,
+        command.clone() + &words(&read(node)),
+    );
     out.add(item.unset(command.clone() + "ra-default").needs(interface_key(name)));
     for (prefix, found) in doc.entries(&["thalweg", "interfaces", name, KEY, "prefixes"]) {
         let Some((Lifetimes { valid, preferred }, flags)) =
@@ -328,8 +356,13 @@ fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
             (u32::MAX, u32::MAX) => "infinite".to_owned(),
             (valid, preferred) => format!("{} {preferred}", seconds_text(valid)),
         };
+        let Some((ip, len)) = ip6_prefix(prefix) else { continue };
+        let prefix = format!("{ip}/{len}");
         let mut set = format!("{command}prefix {prefix} {times}");
-        flags.iter().for_each(|flag| set = format!("{set} {flag}"));
+        // In one order, each once.
+        for flag in FLAGS.iter().filter(|flag| flags.contains(flag)) {
+            set = format!("{set} {flag}");
+        }
         let key = format!("router-advertisements prefix {name} {prefix}");
         // After the others, in the order of the document.
         let item = Item::new(rank::SERVICE_PORT, key, &found.path, set);

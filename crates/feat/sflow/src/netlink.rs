@@ -1,6 +1,7 @@
 //! Settings of the export over netlink to an agent on this host, instead of or alongside datagrams.
 
 use crate::state::{SFlow, SFlowError, publish};
+use thalweg_engine::setting::Worded;
 use thalweg_graph::Control;
 use thalweg_sflow_agent::netlink::psample::{RX_GROUP, TX_GROUP};
 
@@ -14,18 +15,6 @@ pub enum NetlinkMode {
     Enable,
     /// Never.
     Disable,
-}
-
-impl NetlinkMode {
-    /// The word on the command line.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            NetlinkMode::Auto => "auto",
-            NetlinkMode::Enable => "enable",
-            NetlinkMode::Disable => "disable",
-        }
-    }
 }
 
 /// What holds for netlink.

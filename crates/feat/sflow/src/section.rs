@@ -1,18 +1,15 @@
 //! What is configured of sFlow.
 
 use crate::exporting::MAX_COLLECTORS;
-use crate::netlink::{NetlinkMode, NetlinkSettings};
 use crate::state::{DEFAULT_DROP_LIMIT, OwnRate, SFlow, Settings as Values};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
-use thalweg_sflow::value::Uuid;
-use thalweg_sflow_agent::agent::{AddressPrefix, AgentChoice, CollectorConfig};
+use thalweg_sflow_agent::agent::CollectorConfig;
 use thalweg_sflow_agent::conf::LinkSpeed;
-use thalweg_sflow_agent::host::parse_uuid;
 
 /// Sampling and export.
 pub(crate) struct Sampling;
@@ -27,9 +24,6 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow.speed-rates.*", ANY),
     Rule::new("thalweg.sflow.drop-monitoring", Kind::Bool),
     Rule::new("thalweg.sflow.drop-limit", ANY),
-    Rule::new("thalweg.sflow.netlink", Kind::Other(netlink)),
-    Rule::new("thalweg.sflow.agent-address", Kind::Other(agent)),
-    Rule::new("thalweg.sflow.uuid", Kind::Other(uuid)),
     Rule::new("thalweg.sflow.collectors", Kind::List(0, MAX_COLLECTORS)),
     Rule::new("thalweg.sflow.collectors.[]", Kind::Other(collector)),
     Rule::new("thalweg.interfaces.*.sflow", Kind::Bool),
@@ -78,86 +72,9 @@ fn collector(value: &Value) -> Result<(), String> {
     }
 }
 
-/// How the agent's address is found, in the words of `sflow agent-address`.
-fn agent_text(choice: &AgentChoice) -> String {
-    if let Some(address) = choice.address {
-        return address.to_string();
-    }
-    let mut text = String::from("auto");
-    if let Some(device) = &choice.device {
-        text += &format!(" dev {device}");
-    }
-    choice.preferred.iter().for_each(|p| text += &format!(" prefer {p}"));
-    choice.excluded.iter().for_each(|p| text += &format!(" exclude {p}"));
-    text
-}
-
-fn agent(value: &Value) -> Result<(), String> {
-    let right = "an IP address, or `auto [dev <device>] [prefer <prefix>] [exclude <prefix>]',";
-    let Value::Text(text) = value else { return Err(right.into()) };
-    let mut words = text.split_whitespace();
-    let good = match words.next() {
-        Some("auto") => loop {
-            match (words.next(), words.next()) {
-                (None, _) => break true,
-                (Some("dev"), Some(device)) if !device.contains(['"', '\'', '{', '|', '#']) => {}
-                (Some("prefer" | "exclude"), Some(p)) if p.parse::<AddressPrefix>().is_ok() => {}
-                _ => break false,
-            }
-        },
-        Some(address) => address.parse::<IpAddr>().is_ok() && words.next().is_none(),
-        None => false,
-    };
-    if good { Ok(()) } else { Err(right.into()) }
-}
-
-/// What is sent over netlink, in the words of `sflow netlink`: `enable`, `auto group 3 4`.
-fn netlink_words(text: &str) -> Option<NetlinkSettings> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let mut settings = NetlinkSettings::default();
-    let (mode, group) = words.split_first()?;
-    let modes = [NetlinkMode::Auto, NetlinkMode::Enable, NetlinkMode::Disable];
-    settings.mode = modes.into_iter().find(|m| m.word() == *mode)?;
-    match group {
-        [] => {}
-        ["group", rx, tx] => {
-            (settings.rx_group, settings.tx_group) = (rx.parse().ok()?, tx.parse().ok()?);
-        }
-        _ => return None,
-    }
-    let (rx, tx) = (settings.rx_group, settings.tx_group);
-    (rx != 0 && tx != 0 && rx != tx).then_some(settings)
-}
-
-fn netlink(value: &Value) -> Result<(), String> {
-    match value {
-        Value::Text(text) if netlink_words(text).is_some() => Ok(()),
-        _ => Err("enable, disable or auto, and two groups such as `auto group 3 4',".into()),
-    }
-}
-
-fn netlink_text(s: NetlinkSettings) -> String {
-    format!("{} group {} {}", s.mode.word(), s.rx_group, s.tx_group)
-}
-
-fn uuid(value: &Value) -> Result<(), String> {
-    match value {
-        Value::Text(text) if parse_uuid(text).is_some() => Ok(()),
-        _ => Err("a UUID such as 5fd8a3f0-7d0c-4a3e-9a52-1c1e3b1f0a77".into()),
-    }
-}
-
-fn uuid_text(uuid: &Uuid) -> String {
-    let hex = format!("{:032x}", u128::from_be_bytes(uuid.0));
-    let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
-    format!("{a}-{b}-{c}-{d}-{e}")
-}
-
 impl Section<Control> for Sampling {
     fn supports(&self) -> Vec<&'static str> {
-        vec![
-            "interfaces.*.sflow",
-        ]
+        vec!["interfaces.*.sflow"]
     }
 
     fn rules(&'static self) -> Vec<Rule> {
@@ -176,15 +93,6 @@ impl Section<Control> for Sampling {
         }
         if values.drop_limit != default.drop_limit {
             out.put(&["thalweg", "sflow", "drop-limit"], values.drop_limit);
-        }
-        if values.netlink != default.netlink {
-            out.put(&["thalweg", "sflow", "netlink"], netlink_text(values.netlink));
-        }
-        if values.export.agent != AgentChoice::default() {
-            out.put(&["thalweg", "sflow", "agent-address"], agent_text(&values.export.agent));
-        }
-        if let Some(uuid) = &values.export.uuid {
-            out.put(&["thalweg", "sflow", "uuid"], uuid_text(uuid));
         }
         for collector in &values.export.collectors {
             out.push(&["thalweg", "sflow", "collectors"], collector.to_string());
@@ -249,26 +157,6 @@ fn words(doc: &Doc<'_>, out: &mut Draft) {
         let path = on.map(|f| f.path).or(limit.map(|l| l.1)).unwrap_or_default();
         let item = Item::new(rank::SERVICE, key, path, format!("{key} {word} limit {n}"));
         out.add(item.unset(format!("{key} disable")));
-    }
-    if let Some(found) = at("netlink")
-        && let Some(settings) = found.node.text().and_then(netlink_words)
-        && settings != NetlinkSettings::default()
-    {
-        let set = format!("sflow netlink {}", netlink_text(settings));
-        let item = Item::new(rank::SERVICE, "sflow netlink", found.path, set);
-        out.add(item.unset("sflow netlink auto"));
-    }
-    if let Some(found) = at("uuid")
-        && let Some(uuid) = found.node.text().and_then(parse_uuid)
-    {
-        let set = format!("sflow uuid {}", uuid_text(&uuid));
-        let item = Item::new(rank::SERVICE, "sflow uuid", found.path, set);
-        out.add(item.unset("sflow uuid machine"));
-    }
-    if let Some(found) = at("agent-address").filter(|f| f.node.text() != Some("auto")) {
-        let key = "sflow agent-address";
-        let item = Item::new(rank::SERVICE, key, found.path, format!("{key} {}", found.node.value));
-        out.add(item.unset(format!("{key} auto")));
     }
 }
 

@@ -17,7 +17,7 @@ pub struct NatSetWorkers {
 pub static SERVICE: Call<Control, NatSetWorkers, NatSetWorkersReply> = Call::new(&NAT44_ED, handle);
 
 fn handle(c: &mut Control, rq: NatSetWorkers) -> Result<NatSetWorkersReply, Retval> {
-    let named: Vec<usize> = (0..64).filter(|bit| rq.worker_mask >> bit & 1 != 0).collect();
+    let named: Vec<u16> = (0..64).filter(|bit| rq.worker_mask >> bit & 1 != 0).collect();
     state::set_workers(c, Some(&named))?;
     Ok(NatSetWorkersReply)
 }

@@ -11,22 +11,16 @@ pub mod nat44_add_load_balancing_back_end;
 pub mod nat44_add_load_balancing_static_mapping;
 pub mod nat44_add_static_mapping;
 pub mod nat44_del_session;
-pub mod nat44_forwarding;
-pub mod nat44_log;
 pub mod nat44_plugin;
 pub mod nat44_restore;
 pub mod nat44_save;
 pub mod nat44_vrf_route;
 pub mod nat44_vrf_table;
-pub mod nat_addr_port_assignment_alg;
 pub mod nat_ipfix_logging;
-pub mod nat_mss_clamping;
 pub mod set_interface_nat44;
 pub mod set_nat44_session_limit;
-pub mod set_nat44_table_full;
 pub mod set_nat_frame_queue_nelts;
 pub mod set_nat_timeout;
-pub mod set_nat_workers;
 pub mod show_nat44_addresses;
 pub mod show_nat44_hash_tables;
 pub mod show_nat44_interface_address;
@@ -52,22 +46,16 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &nat44_add_load_balancing_static_mapping::COMMAND,
     &nat44_add_static_mapping::COMMAND,
     &nat44_del_session::COMMAND,
-    &nat44_forwarding::COMMAND,
-    &nat44_log::COMMAND,
     &nat44_plugin::COMMAND,
     &nat44_restore::COMMAND,
     &nat44_save::COMMAND,
     &nat44_vrf_route::COMMAND,
     &nat44_vrf_table::COMMAND,
-    &nat_addr_port_assignment_alg::COMMAND,
     &nat_ipfix_logging::COMMAND,
-    &nat_mss_clamping::COMMAND,
     &set_interface_nat44::COMMAND,
     &set_nat44_session_limit::COMMAND,
-    &set_nat44_table_full::COMMAND,
     &set_nat_frame_queue_nelts::COMMAND,
     &set_nat_timeout::COMMAND,
-    &set_nat_workers::COMMAND,
     &show_nat44_addresses::COMMAND,
     &show_nat44_hash_tables::COMMAND,
     &show_nat44_interface_address::COMMAND,

@@ -1,9 +1,9 @@
 //! `nat44 add address`.
 
+use crate::cli_args::PoolWords;
 use crate::cli_support::failed;
 use crate::state;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// `nat44 add address`
@@ -33,20 +33,7 @@ impl Command<Control> for Nat44AddAddress {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let first = args.ipv4("address")?;
-        let last = if args.exact("-") { args.ipv4("last address")? } else { first };
-        let (mut table, mut twice, mut add) = (None, false, true);
-        while !args.is_empty() {
-            if args.keyword("tenant-vrf") {
-                table = Some(TableId(args.u32("table")?));
-            } else if args.keyword("twice-nat") {
-                twice = true;
-            } else if args.exact("del") {
-                add = false;
-            } else {
-                args.end()?;
-            }
-        }
+        let (PoolWords { first, last, table, twice }, add) = PoolWords::take(args)?;
         state::set_addresses(c, (first, last), table, twice, add).map_err(failed)?;
         Ok(Outcome::Done)
     }

@@ -1,8 +1,7 @@
 //! `nat44 add identity mapping`.
 
-use crate::cli_support::{Options, external, failed, finish, mapped_port, protocol};
-use crate::mapping::{Mapping, TwiceNat};
-use crate::state::StaticMapping;
+use crate::cli_support::{failed, finish};
+use crate::mapping_words::{Family, MappingWords, Names};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -32,31 +31,8 @@ impl Command<Control> for Nat44AddIdentityMapping {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let _ = args.keyword("external");
-        let (address, external_if) = external(c, args)?;
-        let ip = protocol(args).unwrap_or(0);
-        let port = mapped_port(args, ip)?;
-        let options = Options::take(c, args)?;
-        options.without_exact()?;
-        let mapping = Mapping {
-            protocol: ip,
-            external: address,
-            external_port: port,
-            local: address,
-            local_port: port,
-            table: options.table,
-            twice: TwiceNat::Never,
-            out2in_only: false,
-            backends: Vec::new(),
-            affinity: 0,
-            exact: None,
-        };
-        finish(
-            c,
-            StaticMapping { mapping, external_if, identity: true, tag: options.tag },
-            options.add,
-        )
-        .map_err(failed)?;
+        let (words, add) = MappingWords::take(Family::Identity, args, Names::Of(c))?;
+        finish(c, words.mapping(c)?, add).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

@@ -1,12 +1,9 @@
 //! `nat44 add load-balancing back-end`.
 
-use crate::cli_support::{endpoint, failed, service};
-use crate::mapping::Backend;
-use crate::state;
+use crate::cli_support::{failed, service};
+use crate::{mapping_words, state};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_fib::TableId;
 use thalweg_graph::Control;
-use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// `nat44 add load-balancing back-end`
 pub struct Nat44AddLoadBalancingBackEnd;
@@ -39,18 +36,9 @@ impl Command<Control> for Nat44AddLoadBalancingBackEnd {
         if !args.keyword("local") {
             return Err(args.bad("back end", "`local' and an address and port"));
         }
-        let local = endpoint(args, "address and port of the back end")?;
-        let (mut table, mut share) = (0, 1);
-        if args.keyword("vrf") {
-            table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
-        }
-        if args.keyword("probability") {
-            share = args.number("share", 1, 255)? as u8;
-        }
+        let backend = mapping_words::backend(args)?;
         let add = !args.exact("del");
         args.end()?;
-        let backend =
-            Backend { address: *local.ip(), port: local.port(), table: TableId(table), share };
         let key = (*external.ip(), external.port(), ip);
         state::set_backend(c, key, backend, add).map_err(failed)?;
         Ok(Outcome::Done)

@@ -1,8 +1,7 @@
 //! `nat44 add static mapping`.
 
-use crate::cli_support::{Options, external, failed, finish, mapped_port, protocol};
-use crate::mapping::{Mapping, TwiceNat};
-use crate::state::StaticMapping;
+use crate::cli_support::{failed, finish};
+use crate::mapping_words::{Family, MappingWords, Names};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -37,36 +36,8 @@ impl Command<Control> for Nat44AddStaticMapping {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let ip = protocol(args).unwrap_or(0);
-        if !args.keyword("local") {
-            return Err(args.bad("inside host", "`local' and its address"));
-        }
-        let local = args.ipv4("inside address")?;
-        let local_port = mapped_port(args, ip)?;
-        if !args.keyword("external") {
-            return Err(args.bad("external address", "`external' and an address or interface"));
-        }
-        let (external, external_if) = external(c, args)?;
-        let external_port = mapped_port(args, ip)?;
-        let options = Options::take(c, args)?;
-        let mapping = Mapping {
-            protocol: ip,
-            external,
-            external_port,
-            local,
-            local_port,
-            table: options.table,
-            twice: options.twice,
-            out2in_only: options.out2in_only,
-            backends: Vec::new(),
-            affinity: 0,
-            exact: options.exact,
-        };
-        if ip == 0 && options.twice != TwiceNat::Never {
-            return Err(CliError::failed("twice-nat requires a protocol and ports"));
-        }
-        let m = StaticMapping { mapping, external_if, identity: false, tag: options.tag };
-        finish(c, m, options.add).map_err(failed)?;
+        let (words, add) = MappingWords::take(Family::Static, args, Names::Of(c))?;
+        finish(c, words.mapping(c)?, add).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

@@ -1,7 +1,7 @@
 //! `show nat44 static mappings`.
 
 use crate::Nat44;
-use crate::cli_args::{self, Family};
+use crate::mapping_words::{Family, MappingWords};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_fib::TableId;
@@ -34,7 +34,8 @@ impl Command<Control> for ShowNat44StaticMappings {
         out.line("NAT44 static mappings:");
         let mut rows = Vec::new();
         for m in nat.mappings() {
-            let (family, text) = cli_args::mapping_text(m, TableId(0), |i| c.interface_name(i));
+            let words = MappingWords::of(c, m, TableId(0));
+            let (family, text) = (words.family, words.to_string());
             let kind = match family {
                 Family::Static => "",
                 Family::Identity => "identity mapping ",

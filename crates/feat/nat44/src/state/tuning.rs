@@ -89,8 +89,8 @@ fn redistribute(c: &mut Control) {
 ///
 /// # Errors
 /// [`NatError::Invalid`] if there is no such worker.
-pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatError> {
-    let mut owners: Vec<u16> = named.into_iter().flatten().map(|w| *w as u16).collect();
+pub fn set_workers(c: &mut Control, named: Option<&[u16]>) -> Result<(), NatError> {
+    let mut owners: Vec<u16> = named.into_iter().flatten().copied().collect();
     owners.sort_unstable();
     owners.dedup();
     let workers = c.workers();

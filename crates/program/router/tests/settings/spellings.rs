@@ -13,10 +13,18 @@ use thalweg_graph::Control;
 use thalweg_program_router::configuration::catalog;
 use thalweg_testkit::sized;
 
-/// Changes the nth value of a document that is a text, a number or a list.
+/// Values that can be said in another way.
+fn can_change(node: &Node) -> bool {
+    match &node.value {
+        Value::Text(_) | Value::Int(_) | Value::List(_) => true,
+        Value::Map(map) => map.len() > 1,
+        _ => false,
+    }
+}
+
+/// Changes the nth of these values.
 fn change(node: &mut Node, at: &mut usize, dice: &mut Dice) -> bool {
-    let is_leaf = matches!(node.value, Value::Text(_) | Value::Int(_) | Value::List(_));
-    if is_leaf {
+    if can_change(node) {
         if *at == 0 {
             respell(node, dice);
             return true;
@@ -36,7 +44,7 @@ fn leaves(node: &Node) -> usize {
         Value::Map(map) => map.values().map(leaves).sum(),
         _ => 0,
     };
-    below + usize::from(matches!(node.value, Value::Text(_) | Value::Int(_) | Value::List(_)))
+    below + usize::from(can_change(node))
 }
 
 fn respell(node: &mut Node, dice: &mut Dice) {
@@ -49,6 +57,15 @@ fn respell(node: &mut Node, dice: &mut Dice) {
             }
             _ => Value::List(list.into_iter().flat_map(|part| parted(part, dice)).collect()),
         },
+        Value::Map(map) => {
+            let mut all: Vec<_> = map.into_iter().collect();
+            dice.shuffle(&mut all);
+            if dice.below(2) == 0 {
+                let at = dice.below(all.len());
+                all[at].0 = reworded(&all[at].0, dice);
+            }
+            Value::Map(all.into_iter().collect())
+        }
         Value::Int(n) if dice.below(4) == 0 => Value::List(vec![Value::Int(n).into()]),
         Value::Int(n) => Value::Text(n.to_string()),
         Value::Text(text) if dice.below(8) == 0 => Value::List(vec![Value::Text(text).into()]),

@@ -1,20 +1,34 @@
 //! Configuration of NAT44.
 
-use crate::cli_args::{self, Family};
-use crate::ports::Scheme;
-use crate::state::{MAX_SESSIONS, MIN_MSS, SESSIONS};
+use crate::cli_args::{self, PoolWords};
+use crate::mapping_words::{Family, MappingWords, Outside, table};
+use crate::state::{Address, MAX_ADDRESSES, MAX_SESSIONS, SESSIONS};
 use crate::{Nat44, Timeouts};
+use thalweg_cli::CliError;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Rule, Section, Value, file_path, interface_key, rank,
 };
+use thalweg_engine::setting::{Rare, read_words};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// The configuration section of NAT44.
-pub(crate) struct Settings;
+pub(crate) struct Translation;
 
-pub(crate) static SETTINGS: Settings = Settings;
+pub(crate) static SECTION: Translation = Translation;
+
+/// A value of NAT44, if it is enabled.
+pub(crate) fn tuned<T>(c: &Control, of: impl FnOnce(&Nat44) -> T) -> Option<T> {
+    let nat = c.state::<Nat44>();
+    let nat = nat.borrow();
+    nat.sessions().map(|_| of(&nat))
+}
+
+/// What settings of NAT44 have in common: they need it, and come before addresses.
+pub(crate) const fn tuning<V>() -> Rare<V> {
+    Rare { needs: Some(ENABLED), order: 1, ..Rare::NONE }
+}
 
 const ROOT: [&str; 2] = ["thalweg", "nat44"];
 const ENABLED: &str = "nat44";
@@ -27,17 +41,11 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.sessions", Kind::Int(1, MAX_SESSIONS as i128)),
     Rule::new("thalweg.nat44.inside-vrf", Kind::Int(0, MAX_TABLE as i128)),
     Rule::new("thalweg.nat44.outside-vrf", Kind::Int(0, MAX_TABLE as i128)),
-    Rule::new("thalweg.nat44.forwarding", Kind::Bool),
-    Rule::new("thalweg.nat44.mss-clamping", Kind::Int(MIN_MSS as i128, u16::MAX as i128)),
-    Rule::new("thalweg.nat44.port-assignment", Kind::Text(80)),
-    Rule::new("thalweg.nat44.table-full", Kind::Word(&["recycle", "refuse"])),
     Rule::new("thalweg.nat44.sessions-per-host", Kind::Int(1, u32::MAX as i128)),
     Rule::new("thalweg.nat44.session-limits", Kind::List(0, crate::state::MAX_LIMITS)),
-    Rule::new("thalweg.nat44.session-limits.[]", Kind::Text(40)),
-    Rule::new("thalweg.nat44.workers", Kind::Other(worker_list)),
+    Rule::new("thalweg.nat44.session-limits.[]", Kind::Other(|value| limit(value).map(drop))),
     Rule::new("thalweg.nat44.vrf-tables", Kind::List(0, crate::state::MAX_VRFS)),
     Rule::new("thalweg.nat44.vrf-tables.[]", Kind::Other(vrf_line)),
-    Rule::new("thalweg.nat44.log", Kind::Other(log)),
     Rule::new("thalweg.nat44.save", Kind::Keys),
     Rule::required("thalweg.nat44.save.file", Kind::Other(file)),
     Rule::required("thalweg.nat44.save.every", Kind::Int(1, 86_400)),
@@ -46,14 +54,14 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.timeouts.tcp-established", Kind::Int(1, Timeouts::MAX as i128)),
     Rule::new("thalweg.nat44.timeouts.tcp-transitory", Kind::Int(1, Timeouts::MAX as i128)),
     Rule::new("thalweg.nat44.timeouts.icmp", Kind::Int(1, Timeouts::MAX as i128)),
-    Rule::new("thalweg.nat44.addresses", Kind::List(0, crate::state::MAX_ADDRESSES)),
-    Rule::new("thalweg.nat44.addresses.[]", Kind::Text(80)),
+    Rule::new("thalweg.nat44.addresses", Kind::List(0, MAX_ADDRESSES)),
+    Rule::new("thalweg.nat44.addresses.[]", Kind::Other(pool)),
     Rule::new("thalweg.nat44.static-mappings", Kind::List(0, crate::state::MAX_MAPPINGS)),
-    Rule::new("thalweg.nat44.static-mappings.[]", Kind::Other(line)),
+    Rule::new("thalweg.nat44.static-mappings.[]", Kind::Other(is_static)),
     Rule::new("thalweg.nat44.identity-mappings", Kind::List(0, crate::state::MAX_MAPPINGS)),
-    Rule::new("thalweg.nat44.identity-mappings.[]", Kind::Other(line)),
+    Rule::new("thalweg.nat44.identity-mappings.[]", Kind::Other(is_identity)),
     Rule::new("thalweg.nat44.load-balancing", Kind::List(0, crate::state::MAX_MAPPINGS)),
-    Rule::new("thalweg.nat44.load-balancing.[]", Kind::Other(line)),
+    Rule::new("thalweg.nat44.load-balancing.[]", Kind::Other(is_balanced)),
     Rule::new("thalweg.interfaces.*.nat44", Kind::Word(&SIDES)),
     Rule::new(
         "thalweg.interfaces.*.nat44-address",
@@ -61,10 +69,48 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-fn line(value: &Value) -> Result<(), String> {
+fn pool(value: &Value) -> Result<(), String> {
+    let PoolWords { first, last, .. } = read_words(value, |args| added(PoolWords::take(args)?))?;
+    match last.to_bits().checked_sub(first.to_bits()) {
+        Some(more) if (more as usize) < MAX_ADDRESSES => Ok(()),
+        _ => Err(format!("`<first> - <last>' of up to {MAX_ADDRESSES} addresses")),
+    }
+}
+
+/// What words add: a document takes nothing away.
+fn added<T>((words, add): (T, bool)) -> Result<T, CliError> {
+    if add { Ok(words) } else { Err(CliError::failed("an entry without `del'")) }
+}
+
+/// A limit of sessions, and the routing table that it is for.
+fn limit(value: &Value) -> Result<(u32, TableId), String> {
+    read_words(value, |args| {
+        let most = args.u32("sessions")?;
+        let of = if args.keyword("vrf") { table(args)? } else { TableId(0) };
+        Ok((most, of))
+    })
+}
+
+fn is_static(value: &Value) -> Result<(), String> {
+    is_mapping(Family::Static, value)
+}
+
+fn is_identity(value: &Value) -> Result<(), String> {
+    is_mapping(Family::Identity, value)
+}
+
+fn is_balanced(value: &Value) -> Result<(), String> {
+    is_mapping(Family::Balanced, value)
+}
+
+fn is_mapping(family: Family, value: &Value) -> Result<(), String> {
+    let right = format!("the arguments of `{}'", family.command());
     match value {
-        Value::Text(text) if !text.contains('\n') && text.len() < 16_384 => Ok(()),
-        _ => Err("the arguments of the command that adds the mapping".into()),
+        Value::Text(text) if text.len() < 16_384 && !text.contains('\n') => {
+            let wrong = |e: CliError| format!("{right} ({})", e.to_string().replace('\n', " "));
+            MappingWords::read(family, text, TableId(0)).map(drop).map_err(wrong)
+        }
+        _ => Err(right),
     }
 }
 
@@ -75,26 +121,6 @@ fn file(value: &Value) -> Result<(), String> {
     }
 }
 
-/// The arguments of `nat44 log`.
-fn log(value: &Value) -> Result<(), String> {
-    let right =
-        "`file <path>', `syslog <address>:<port>' or `ipfix <address>:<port>', and `rate <n>'";
-    let Value::Text(text) = value else { return Err(right.into()) };
-    match text.split_whitespace().collect::<Vec<_>>()[..] {
-        ["file", path, ..] => file_path(path),
-        ["syslog" | "ipfix", _, ..] => Ok(()),
-        _ => Err(right.into()),
-    }
-}
-
-fn worker_list(value: &Value) -> Result<(), String> {
-    match value {
-        Value::Text(text) if cli_args::numbers(text).is_some() => Ok(()),
-        Value::Int(n) if u16::try_from(*n).is_ok() => Ok(()),
-        _ => Err("worker numbers such as \"0,2-3\"".into()),
-    }
-}
-
 fn vrf_line(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if cli_args::vrf(text).is_some() => Ok(()),
@@ -102,7 +128,7 @@ fn vrf_line(value: &Value) -> Result<(), String> {
     }
 }
 
-impl Section<Control> for Settings {
+impl Section<Control> for Translation {
     fn rules(&'static self) -> Vec<Rule> {
         RULES.to_vec()
     }
@@ -119,32 +145,14 @@ impl Section<Control> for Settings {
                 out.put(&[a, b, key], u64::from(table.0));
             }
         }
-        if nat.forwarding() {
-            out.put(&[a, b, "forwarding"], true);
-        }
-        if nat.mss() != 0 {
-            out.put(&[a, b, "mss-clamping"], u64::from(nat.mss()));
-        }
-        if nat.scheme() != Scheme::All {
-            out.put(&[a, b, "port-assignment"], cli_args::scheme_text(nat.scheme()));
-        }
-        if nat.refuses() {
-            out.put(&[a, b, "table-full"], "refuse");
-        }
         if nat.per_host() > 0 {
             out.put(&[a, b, "sessions-per-host"], u64::from(nat.per_host()));
         }
         for (table, most) in nat.limits() {
             out.push(&[a, b, "session-limits"], format!("{most} vrf {table}"));
         }
-        if !nat.named_owners().is_empty() {
-            out.put(&[a, b, "workers"], cli_args::numbers_text(nat.named_owners()));
-        }
         for vrf in nat.vrfs() {
             out.push(&[a, b, "vrf-tables"], cli_args::vrf_text(vrf));
-        }
-        if let Some(log) = nat.log() {
-            out.put(&[a, b, "log"], format!("{} rate {}", log.target, log.rate));
         }
         if let Some((file, seconds)) = nat.saving() {
             out.put(&[a, b, "save", "file"], file.display().to_string());
@@ -160,11 +168,11 @@ impl Section<Control> for Settings {
             out.push(&[a, b, "addresses"], cli_args::range_text(&range));
         }
         // Each list as it was made, but the lists in one order.
-        let text = |m| cli_args::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
-        let all: Vec<_> = nat.mappings().map(text).collect();
+        let all: Vec<MappingWords> =
+            nat.mappings().map(|m| MappingWords::of(c, m, vrfs.inside)).collect();
         for list in [Family::Static, Family::Balanced, Family::Identity] {
-            for (_, text) in all.iter().filter(|(family, _)| *family == list) {
-                out.push(&[a, b, list.key()], text.clone());
+            for words in all.iter().filter(|words| words.family == list) {
+                out.push(&[a, b, list.key()], words.to_string());
             }
         }
         for (sw_if, role) in nat.roles() {
@@ -212,51 +220,17 @@ impl Section<Control> for Settings {
             let item = Item::new(rank::SERVICE, key, path, set).unset(unset).needs(ENABLED);
             out.add(item.order(order));
         };
-        if let Some(f) = doc.at(&[a, b, "forwarding"])
-            && f.node.bool() == Some(true)
-        {
-            let [on, off] = ["enable", "disable"].map(|w| format!("nat44 forwarding {w}"));
-            add(1, "nat44 forwarding".into(), &f.path, on, off);
-        }
-        if let Some(f) = doc.at(&[a, b, "mss-clamping"]) {
-            let set = format!("nat mss-clamping {}", f.node.value);
-            add(1, "nat44 mss".into(), &f.path, set, "nat mss-clamping disable".into());
-        }
-        if let Some(f) = doc.at(&[a, b, "port-assignment"])
-            && let Some(text) = f.node.text()
-        {
-            let [set, back] =
-                [text, "default"].map(|t| format!("nat addr-port-assignment-alg {t}"));
-            add(1, "nat44 port-assignment".into(), &f.path, set, back);
-        }
-        if let Some(f) = doc.at(&[a, b, "table-full"])
-            && let Some(word) = f.node.text()
-        {
-            let [set, back] = [word, "recycle"].map(|w| format!("set nat44 table-full {w}"));
-            add(1, "nat44 table-full".into(), &f.path, set, back);
-        }
         if let Some(f) = doc.at(&[a, b, "sessions-per-host"]) {
             let set = format!("set nat44 session limit {} per-host", f.node.value);
             let back = "set nat44 session limit 0 per-host".into();
             add(1, "nat44 sessions-per-host".into(), &f.path, set, back);
         }
-        if let Some(f) = doc.at(&[a, b, "workers"]) {
-            let list = f.node.text().map_or_else(|| f.node.value.to_string(), str::to_owned);
-            let [set, back] = [&list, "all"].map(|w| format!("set nat workers {w}"));
-            add(1, "nat44 workers".into(), &f.path, set, back);
-        }
-        if let Some(f) = doc.at(&[a, b, "log"])
-            && let Some(text) = f.node.text()
-        {
-            let set = format!("nat44 log {text}");
-            add(1, "nat44 log".into(), &f.path, set, "nat44 log off".into());
-        }
         for f in doc.at(&[a, b, "session-limits"]).into_iter() {
-            for (text, path) in texts(&f) {
-                let table = text.split_once(" vrf ").map_or("0", |(_, table)| table);
-                let back = format!("set nat44 session limit 0 vrf {table}");
-                let set = format!("set nat44 session limit {text}");
-                add(1, format!("nat44 session limit {table}"), &path, set, back);
+            for (i, node) in f.node.list().iter().enumerate() {
+                let Ok((most, table)) = limit(&node.value) else { continue };
+                let line = |most: u32| format!("set nat44 session limit {most} vrf {table}");
+                let path = format!("{}[{i}]", f.path);
+                add(1, format!("nat44 session limit {table}"), &path, line(most), line(0));
             }
         }
         for (key, of) in TIMEOUTS {
@@ -267,9 +241,12 @@ impl Section<Control> for Settings {
             }
         }
         for f in doc.at(&[a, b, "addresses"]).into_iter() {
-            for (text, path) in texts(&f) {
-                let set = format!("nat44 add address {text}");
-                add(2, format!("nat44 address {text}"), &path, set.clone(), set + " del");
+            for (address, path) in addresses(&f) {
+                let set = format!(
+                    "nat44 add address {}",
+                    cli_args::range_text(&(address, address.address))
+                );
+                add(2, set.clone(), &path, set.clone(), set + " del");
             }
         }
         vrfs(doc, out);
@@ -277,6 +254,19 @@ impl Section<Control> for Settings {
         mappings(doc, out);
         saving(doc, out);
     }
+}
+
+/// The addresses of pools, each with the path of its range: a range that grows keeps its others.
+fn addresses(list: &Found<'_>) -> Vec<(Address, String)> {
+    let mut all = Vec::new();
+    for (i, node) in list.node.list().iter().enumerate() {
+        let words = read_words(&node.value, |args| added(PoolWords::take(args)?));
+        let Ok(PoolWords { first, last, table, twice }) = words else { continue };
+        let path = format!("{}[{i}]", list.path);
+        let each = (first.to_bits()..=last.to_bits()).take(MAX_ADDRESSES);
+        all.extend(each.map(|bits| (Address { twice, address: bits.into(), table }, path.clone())));
+    }
+    all
 }
 
 /// Texts of a list, each with its path.
@@ -353,15 +343,18 @@ fn saving(doc: &Doc<'_>, out: &mut Draft) {
 }
 
 fn mappings(doc: &Doc<'_>, out: &mut Draft) {
+    let inside = doc.at(&[ROOT[0], ROOT[1], "inside-vrf"]).and_then(|f| f.node.u32());
     for family in Family::ALL {
         let Some(f) = doc.at(&[ROOT[0], ROOT[1], family.key()]) else { continue };
         for (text, path) in texts(&f) {
-            let set = format!("{} {text}", family.command());
+            let inside = TableId(inside.unwrap_or_default());
+            let Ok(words) = MappingWords::read(family, text, inside) else { continue };
+            let set = format!("{} {words}", family.command());
             let item = Item::new(rank::SERVICE, set.clone(), path, set.clone());
             let mut item = item.unset(format!("{set} del")).needs(ENABLED).order(3);
-            let words: Vec<&str> = text.split_whitespace().collect();
-            let named = words.windows(2).find(|w| w[0] == "external").map(|w| w[1]);
-            if let Some(name) = named.filter(|n| doc.interface(n).is_some()) {
+            if let Outside::Interface(name) = &words.outside
+                && doc.interface(name).is_some()
+            {
                 item = item.needs(interface_key(name));
             }
             out.add(item);
