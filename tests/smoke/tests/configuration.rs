@@ -215,6 +215,29 @@ lab_test! {
         Ok(())
     }
 
+    /// In place of a file that is no document the router starts with what was saved last, and says
+    /// so; the file stays for whoever edits it.
+    fn a_file_that_is_no_document_gives_way_to_what_was_saved() {
+        let lab = Lab::new()?;
+        let keep = tempfile::tempdir()?;
+        let file = keep.path().join("thalweg.yaml");
+        fs::write(&file, "interfaces: [")?;
+        let refused = Cmd::new(thalweg()?).args(["run", "--config"]).arg(&file).run()?;
+        ensure!(refused.status.code() == Some(2), "nothing was saved: {refused:?}");
+        fs::write(&file, PAIR)?;
+        let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
+        router.cli("config commit")?;
+        router.stop()?;
+        let wrong = format!("{PAIR}interfaces: [");
+        fs::write(&file, &wrong)?;
+        let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
+        lab.ping_all()?;
+        let log = router.log();
+        ensure!(log.contains("The router starts with") && log.contains(".revisions/"), "{log}");
+        ensure!(fs::read_to_string(&file)? == wrong, "the file has changed");
+        router.stop().map(drop)
+    }
+
     /// A device that is not there when the router starts costs itself alone. What the document says
     /// of it is saved with the rest, and applied when the device comes.
     fn a_lost_device_does_not_keep_the_router_from_starting() {

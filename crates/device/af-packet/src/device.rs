@@ -12,7 +12,7 @@ use thalweg_device::{
     Caps, Device, DeviceError, InterfaceSpec, MacAddr, RxQueue, SwIfIndex, SystemDevice, Transmit,
     interface,
 };
-use thalweg_device_linux::{Framing, IfInfo, default_mac, follow};
+use thalweg_device_linux::{Framing, IfInfo, LinkError, default_mac, follow};
 use thalweg_graph::{Control, FileInfo, NodeId, RxMode};
 
 /// Parameters of a new host interface.
@@ -82,7 +82,12 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         let why = "`hw-addr' cannot be used with `mode ip': there is no Ethernet header";
         return Err(DeviceError::Failed(why.into()));
     }
-    let mut port = HostPort::open(&config.name, &options).map_err(failed)?;
+    let mut port = HostPort::open(&config.name, &options).map_err(|e| {
+        if matches!(e, crate::Error::Link(LinkError::NoSuchDevice { .. })) {
+            follow::expect(c, &config.name);
+        }
+        failed(e)
+    })?;
     let (mac, first) = match framing {
         Framing::Ethernet => (config.mac.unwrap_or_else(|| default_mac(port.info.mac)), None),
         Framing::Ip => (MacAddr::ZERO, Some("ip4-input")),

@@ -70,6 +70,14 @@ pub enum InterfaceEvent {
     Tag(SwIfIndex),
 }
 
+/// A device of the system has come, after an interface on it could not be created: what failed for
+/// its absence can be tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceCame {
+    /// The device's name.
+    pub name: String,
+}
+
 /// An interface, for display and for features.
 #[derive(Clone, Debug)]
 pub struct InterfaceView {

@@ -30,9 +30,9 @@ pub mod testing;
 
 pub use command_line::{interface_arg, interface_names};
 pub use interface::{
-    Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
-    Interfaces, MacAddr, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex, SystemDevice,
-    TagEdit, TagKind, TagMatch, TagRewrite, Tags, Transmit, VlanTag,
+    Caps, Device, DeviceCame, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec,
+    InterfaceView, Interfaces, MacAddr, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex,
+    SystemDevice, TagEdit, TagKind, TagMatch, TagRewrite, Tags, Transmit, VlanTag,
 };
 
 use thalweg_engine::Feature;

@@ -2,9 +2,9 @@
 //! interface whose device goes away waits for one of that name, and is attached to it.
 
 use crate::{IfInfo, LinkEvent, LinkMonitor};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
-use thalweg_device::{Device, Interfaces, MacAddr, SwIfIndex, SystemDevice, interface};
+use thalweg_device::{Device, DeviceCame, Interfaces, MacAddr, SwIfIndex, SystemDevice, interface};
 use thalweg_graph::{Control, Remote};
 
 /// The devices of all interfaces.
@@ -13,6 +13,8 @@ struct Links {
     by_index: BTreeMap<u32, SwIfIndex>,
     /// Interfaces that wait for their device, by its name.
     waiting: BTreeMap<String, SwIfIndex>,
+    /// Names of devices that interfaces could not be created on, as they were missing.
+    expected: BTreeSet<String>,
     watching: bool,
 }
 
@@ -31,6 +33,20 @@ pub fn init(c: &mut Control) {
 /// Has an interface follow its device.
 pub fn follow(c: &mut Control, sw_if: SwIfIndex, info: &IfInfo) {
     c.state::<Links>().borrow_mut().by_index.insert(info.ifindex, sw_if);
+    watch(c);
+}
+
+/// Most devices that are expected at once.
+const MAX_EXPECTED: usize = 4096;
+
+/// Has [`DeviceCame`] published when a device of this name comes, once.
+pub fn expect(c: &mut Control, name: &str) {
+    let links = c.state::<Links>();
+    let mut links = links.borrow_mut();
+    if links.expected.len() < MAX_EXPECTED {
+        links.expected.insert(name.to_owned());
+    }
+    drop(links);
     watch(c);
 }
 
@@ -125,7 +141,12 @@ fn device(c: &Control, sw_if: SwIfIndex) -> Option<std::rc::Rc<dyn Device>> {
 fn changed(c: &mut Control, info: &IfInfo) {
     let links = c.state::<Links>();
     let followed = links.borrow().by_index.get(&info.ifindex).copied();
-    let Some(sw_if) = followed.or_else(|| attached(c, info)) else { return };
+    let Some(sw_if) = followed.or_else(|| attached(c, info)) else {
+        if links.borrow_mut().expected.remove(&info.name) {
+            c.publish(DeviceCame { name: info.name.clone() });
+        }
+        return;
+    };
     let _ = interface::set_speed(c, sw_if, kbps(info));
     let _ = interface::set_link(c, sw_if, info.is_running());
     let Some(device) = device(c, sw_if) else { return };

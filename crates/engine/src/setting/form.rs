@@ -36,7 +36,7 @@ pub trait Form: Send + Sync + 'static {
         read_words(value, |args| self.take(args))
     }
 
-    /// Returns the kind of value in documents that says the same as [`Form::read`], if there is one.
+    /// Returns the kind of value in documents that is the same as [`Form::read`], if any.
     fn kind(&self) -> Option<Kind> {
         None
     }

@@ -30,7 +30,8 @@ pub struct Global<F: Form> {
     pub help: &'static str,
     /// How the value is spelled.
     pub form: F,
-    /// Key in documents, its steps separated by dots. A key of vppcfg's schema takes what that says.
+    /// Key in documents, its steps separated by dots. A key of vppcfg's schema takes what that
+    /// says.
     pub key: &'static str,
     /// The value without a document that says another one.
     pub default: fn() -> F::Value,

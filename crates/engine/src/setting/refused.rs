@@ -4,7 +4,7 @@ use std::fmt::Display;
 use thalweg_api::Retval;
 use thalweg_cli::CliError;
 
-/// A refused request: the text for people, and the number by which the binary API knows it.
+/// A refused request: its text, and the number by which the binary API knows it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Refused {

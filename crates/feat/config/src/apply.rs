@@ -36,6 +36,30 @@ struct Target {
     previous: Arc<Document>,
 }
 
+/// Keys of items that a change is about.
+pub(crate) type Touched = Arc<HashSet<String>>;
+
+/// A configuration to go back to.
+#[derive(Clone)]
+pub(crate) struct Back {
+    /// The configuration.
+    pub(crate) to: Loaded,
+    /// What the change was about that is taken back: what others have changed since stays. `None`
+    /// takes back everything.
+    pub(crate) only: Option<Touched>,
+}
+
+/// How an application in the background has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// All of it is in force.
+    Whole,
+    /// Some of it is unresolved.
+    Unresolved,
+    /// Nothing was applied.
+    Failed,
+}
+
 /// What another thread makes ready of an application.
 struct Planned {
     target: Target,
@@ -77,7 +101,9 @@ pub struct Apply {
     target: Option<Target>,
     steps: VecDeque<Step>,
     /// Keys of the items that the plan is about.
-    touched: Arc<HashSet<String>>,
+    touched: Touched,
+    /// What the plan is restricted to.
+    only: Option<Touched>,
     current: Option<(Step, Execution<Control>)>,
     mode: Mode,
     format: Format,
@@ -99,6 +125,7 @@ pub struct Apply {
 fn planning(
     c: &Control,
     target: Source,
+    only: Option<Touched>,
     mode: Mode,
     format: Format,
 ) -> Result<Work<Planned>, ConfigError> {
@@ -108,7 +135,10 @@ fn planning(
             Mode::AllOrNothing => (target.read(catalog)?, Vec::new()),
             Mode::BestEffort | Mode::Retry => target.load(catalog, &running)?,
         };
-        let plan = running.plan_to(&document);
+        let mut plan = running.plan_to(&document);
+        if let Some(only) = only {
+            plan.steps.retain(|step| is_touched(step, &only));
+        }
         let shown = Shown::plan(&plan, format);
         let notes = document.notes();
         let touched = plan.steps.iter().map(|step| step.key.clone()).collect();
@@ -126,6 +156,7 @@ impl Apply {
     fn new(
         c: &mut Control,
         target: Source,
+        only: Option<Touched>,
         mode: Mode,
         confirm: Option<Duration>,
         format: Format,
@@ -134,7 +165,7 @@ impl Apply {
         let busy = state.borrow().busy;
         let phase = match busy {
             Busy::No => {
-                let work = planning(c, target, mode, format)?;
+                let work = planning(c, target, only.clone(), mode, format)?;
                 let retrying = mode == Mode::Retry;
                 state.borrow_mut().busy = if retrying { Busy::Retrying } else { Busy::Yes };
                 Phase::Planning(work)
@@ -148,7 +179,8 @@ impl Apply {
             phase,
             target: None,
             steps: VecDeque::new(),
-            touched: Arc::default(),
+            touched: Touched::default(),
+            only,
             current: None,
             mode,
             format,
@@ -172,7 +204,7 @@ impl Apply {
         confirm: Option<Duration>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let mut apply = Apply::new(c, target, mode, confirm, out.format()).map_err(failed)?;
+        let mut apply = Apply::new(c, target, None, mode, confirm, out.format()).map_err(failed)?;
         if let Phase::Planning(work) = &mut apply.phase {
             match work.poll(c, Instant::now() + SLICE) {
                 None => {}
@@ -194,7 +226,8 @@ impl Apply {
             Busy::Retrying => Ok(()),
             Busy::Yes => Err(ConfigError::Busy),
             Busy::No => {
-                self.phase = Phase::Planning(planning(c, target.clone(), self.mode, self.format)?);
+                let (target, only) = (target.clone(), self.only.clone());
+                self.phase = Phase::Planning(planning(c, target, only, self.mode, self.format)?);
                 self.ended = false;
                 c.state::<Manager>().borrow_mut().busy = Busy::Yes;
                 Ok(())
@@ -457,7 +490,8 @@ impl Apply {
         manager::set_unresolved(c, parts);
         manager::set_notes(c, std::mem::take(&mut target.notes));
         if let Some(after) = self.confirm {
-            manager::arm(c, (target.previous.clone(), before), after);
+            let only = Some(self.touched.clone());
+            manager::arm(c, Back { to: (target.previous.clone(), before), only }, after);
             let seconds = after.as_secs();
             out.line(format_args!(
                 "to keep it, run `config commit' within {seconds} s; otherwise it is rolled back"
@@ -499,13 +533,14 @@ impl Task<Control> for Apply {
         if let Some((_, mut execution)) = self.current.take() {
             execution.cancel(c);
         }
-        let target = self.target.take();
+        let (target, touched) = (self.target.take(), self.touched.clone());
         self.end(c);
         let Some(target) = target else {
             return out.line("stopped; nothing has changed");
         };
         out.line("stopped; rolling back to the previous configuration");
-        let back = (target.previous, manager::unresolved(c));
+        let to = (target.previous, manager::unresolved(c));
+        let back = Back { to, only: Some(touched) };
         in_background(c, back, "rollback after stop", |_, _| {});
     }
 }
@@ -541,28 +576,32 @@ fn not_in_force(goal: &Document, left: &[Step], lost: &HashMap<String, String>) 
     parts
 }
 
-/// Applies a configuration in the background; the outcome is logged, and passed to `then`.
+/// Goes back in the background; the outcome is logged, and passed to `then`.
 pub(crate) fn in_background(
     c: &mut Control,
-    (target, parts): Loaded,
+    Back { to: (target, parts), only }: Back,
     why: &'static str,
-    then: impl FnOnce(&mut Control, bool) + 'static,
+    then: impl FnOnce(&mut Control, End) + 'static,
 ) {
     let target = Source::Ready(target, parts);
-    match Apply::new(c, target, Mode::BestEffort, None, Format::Text) {
+    match Apply::new(c, target, only, Mode::BestEffort, None, Format::Text) {
         Ok(apply) => {
-            let then = move |c: &mut Control, done: bool| {
-                match done {
-                    true => tracing::info!("configuration: {why}: done"),
-                    false => tracing::error!("configuration: {why}: failed"),
+            let then = move |c: &mut Control, end: End| {
+                match end {
+                    End::Whole => tracing::info!("configuration: {why}: done"),
+                    End::Unresolved => tracing::warn!(
+                        "configuration: {why}: done, but for what is unresolved; see `show \
+                         configuration unresolved'"
+                    ),
+                    End::Failed => tracing::error!("configuration: {why}: failed"),
                 }
-                then(c, done);
+                then(c, end);
             };
             drive(c, apply, Box::new(then));
         }
         Err(e) => {
             tracing::error!("configuration: {why}: {e}");
-            then(c, false);
+            then(c, End::Failed);
         }
     }
 }
@@ -573,14 +612,14 @@ pub(crate) fn retry(c: &mut Control) {
     if parts.is_empty() {
         return;
     }
-    match Apply::new(c, Source::Unresolved(parts), Mode::Retry, None, Format::Text) {
+    match Apply::new(c, Source::Unresolved(parts), None, Mode::Retry, None, Format::Text) {
         Ok(apply) => drive(c, apply, Box::new(|_, _| {})),
         Err(e) => tracing::debug!("configuration: {e}"),
     }
 }
 
-/// What follows, and whether the configuration is applied.
-type Then = Box<dyn FnOnce(&mut Control, bool)>;
+/// What follows an application.
+type Then = Box<dyn FnOnce(&mut Control, End)>;
 
 fn drive(c: &mut Control, mut apply: Apply, then: Then) {
     let mut out = Output::new();
@@ -589,10 +628,11 @@ fn drive(c: &mut Control, mut apply: Apply, then: Then) {
             let wait = at.saturating_duration_since(Instant::now());
             c.after(wait, move |c| drive(c, apply, then));
         }
-        TaskPoll::Done => then(c, !apply.is_incomplete),
+        TaskPoll::Done if apply.is_incomplete => then(c, End::Unresolved),
+        TaskPoll::Done => then(c, End::Whole),
         TaskPoll::Failed(e) => {
             tracing::error!("configuration: {e}");
-            then(c, false);
+            then(c, End::Failed);
         }
     }
 }
@@ -608,8 +648,10 @@ pub fn apply_at_start(
 ) {
     let is_whole = wrong.is_empty();
     let target = Source::Ready(Arc::new(target), wrong);
-    match Apply::new(c, target, Mode::BestEffort, None, Format::Text) {
-        Ok(apply) => drive(c, apply, Box::new(move |c, done| then(c, done && is_whole))),
+    match Apply::new(c, target, None, Mode::BestEffort, None, Format::Text) {
+        Ok(apply) => {
+            drive(c, apply, Box::new(move |c, end| then(c, end == End::Whole && is_whole)));
+        }
         Err(e) => {
             tracing::error!("configuration: {e}");
             then(c, false);

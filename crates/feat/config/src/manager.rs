@@ -1,13 +1,14 @@
 //! State of the configuration on the main thread.
 
+use crate::apply::{Back, End};
 use crate::store::Store;
-use crate::work::{self, Loaded};
+use crate::work;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems};
-use thalweg_device::interface::InterfaceEvent;
+use thalweg_device::interface::{DeviceCame, InterfaceEvent};
 use thalweg_files::FileError;
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, clock};
@@ -75,8 +76,7 @@ pub(crate) struct Pending {
     timer: TimerId,
     /// Deadline.
     pub(crate) until: Instant,
-    /// Configuration to roll back to.
-    back: Loaded,
+    back: Back,
 }
 
 /// Whether a configuration is being applied.
@@ -103,6 +103,8 @@ pub struct Manager {
     unresolved: Vec<Part>,
     /// When they are tried again.
     retry: Option<TimerId>,
+    /// Pause before they are tried again without an event.
+    pause: Duration,
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -115,12 +117,14 @@ pub(crate) fn init(c: &mut Control) {
         pending: None,
         unresolved: Vec::new(),
         retry: None,
+        pause: LATER,
     });
     c.subscribe(|c: &mut Control, event: &InterfaceEvent| {
         if let InterfaceEvent::Created(_) = event {
             retry_in(c, SOON);
         }
     });
+    c.subscribe(|c: &mut Control, _: &DeviceCame| retry_in(c, SOON));
 }
 
 pub(crate) fn ready(c: &mut Control) {
@@ -189,20 +193,30 @@ pub fn unresolved(c: &Control) -> Vec<Part> {
     c.state::<Manager>().borrow().unresolved.clone()
 }
 
-/// After that time settings that are not in force are tried again, since what they need may be
-/// there by now.
+/// Pause before settings that are not in force are tried again without an event, since what they
+/// need may be there by now. Each time that brings nothing doubles it, as a try costs as much as
+/// the configuration is large.
 const LATER: Duration = Duration::from_secs(10);
 
-/// The same after an interface was created.
+/// Longest pause.
+const LATEST: Duration = Duration::from_secs(600);
+
+/// The same after an interface was created, or a device has come.
 const SOON: Duration = Duration::from_millis(20);
 
 /// Replaces the settings that are not in force.
 pub(crate) fn set_unresolved(c: &mut Control, parts: Vec<Part>) {
     let none = parts.is_empty();
-    let old = std::mem::replace(&mut c.state::<Manager>().borrow_mut().unresolved, parts);
-    work::drop_in_background(old);
+    let pause = {
+        let state = c.state::<Manager>();
+        let mut manager = state.borrow_mut();
+        let is_as_before = manager.unresolved.len() == parts.len();
+        manager.pause = if is_as_before { (manager.pause * 2).min(LATEST) } else { LATER };
+        work::drop_in_background(std::mem::replace(&mut manager.unresolved, parts));
+        manager.pause
+    };
     if !none {
-        retry_in(c, LATER);
+        retry_in(c, pause);
     }
 }
 
@@ -249,12 +263,16 @@ pub(crate) fn set_notes(c: &Control, notes: Vec<Note>) {
 }
 
 /// Arms a rollback to `back` unless the change is confirmed.
-pub(crate) fn arm(c: &mut Control, back: Loaded, after: Duration) {
-    // The target of an earlier rollback still applies.
+pub(crate) fn arm(c: &mut Control, back: Back, after: Duration) {
+    // The target of an earlier rollback still applies, and what either change was about.
     let back = match disarm(c) {
         Some(earlier) => {
+            let only = match (&earlier.only, &back.only) {
+                (Some(a), Some(b)) => Some(Arc::new(a.union(b).cloned().collect())),
+                _ => None,
+            };
             work::drop_in_background(back);
-            earlier
+            Back { to: earlier.to, only }
         }
         None => back,
     };
@@ -264,13 +282,13 @@ pub(crate) fn arm(c: &mut Control, back: Loaded, after: Duration) {
 }
 
 /// Disarms a pending rollback; returns its target.
-pub(crate) fn disarm(c: &mut Control) -> Option<Loaded> {
+pub(crate) fn disarm(c: &mut Control) -> Option<Back> {
     let pending = c.state::<Manager>().borrow_mut().pending.take()?;
     c.cancel(pending.timer);
     Some(pending.back)
 }
 
-/// How long after a rollback that failed it is tried again.
+/// Pause before a rollback that failed is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 fn revert(c: &mut Control) {
@@ -286,10 +304,10 @@ fn revert(c: &mut Control) {
     let back = c.state::<Manager>().borrow().pending.as_ref().map(|p| p.back.clone());
     let Some(back) = back else { return };
     tracing::warn!("configuration: not confirmed in time; rolling back");
-    crate::apply::in_background(c, back, "rollback", |c, done| {
-        // Until it has succeeded, the change stays unconfirmed.
+    crate::apply::in_background(c, back, "rollback", |c, end| {
         let state = c.state::<Manager>();
-        if done {
+        // Something unresolved, such as a missing device, is tried again by itself.
+        if end != End::Failed {
             state.borrow_mut().pending = None;
         } else if state.borrow().pending.is_some() {
             let seconds = AGAIN.as_secs();

@@ -147,6 +147,13 @@ impl Store {
         self.history()?.get(back).map(|r| read(&r.path)).transpose()
     }
 
+    /// The saved texts that can be read, latest first, each with the name of its file; not the file
+    /// itself.
+    pub fn earlier(&self) -> impl Iterator<Item = (String, String)> {
+        let all = self.revisions().unwrap_or_default().into_iter();
+        all.filter_map(|r| Some((r.path.display().to_string(), read(&r.path).ok()?)))
+    }
+
     /// Saves a text; returns whether it differs from the current one.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use thalweg_cli::{Command, Format, Outcome, Output, Task, TaskPoll};
 use thalweg_device::testing::Lab;
 use thalweg_feat_nat44::saved::{self, Header, Saved};
 use thalweg_feat_nat44::session::Class;
-use thalweg_feat_nat44::{cli, view};
+use thalweg_feat_nat44::view;
 use thalweg_graph::{Control, LoopCounts, clock};
 use thalweg_wire::nat::tuple::Tuple;
 
@@ -113,8 +113,8 @@ impl Watch {
 
 /// Runs a command as the main thread does, handling events and messages between steps.
 fn command(lab: &mut Lab, name: &str, rest: &str, format: Format) -> Took {
-    let found = cli::COMMANDS.iter().find(|c| c.path() == name);
-    let found: &dyn Command<Control> = *found.expect("a command");
+    let found = thalweg_feat_nat44::FEATURE.all_commands().find(|c| c.path() == name);
+    let found: &dyn Command<Control> = found.expect("a command");
     let mut out = Output::with_format(format);
     let mut watch = Watch::new(lab);
     let (mut length, mut last) = (0, String::new());

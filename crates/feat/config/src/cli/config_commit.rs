@@ -1,5 +1,6 @@
 //! `config commit`: saves and confirms the running configuration.
 
+use crate::apply::Back;
 use crate::cli_support::{revision, seconds};
 use crate::manager::{self, ConfigError, Manager, failed};
 use crate::work::{self, View};
@@ -42,7 +43,7 @@ impl Command<Control> for ConfigCommit {
             let source = back.clone();
             let job = move |catalog: &Catalog<Control>, running| back.load(catalog, &running);
             return work::answer(c, View::InForce, Some(&source), out, job, move |c, back, out| {
-                manager::arm(c, back, after);
+                manager::arm(c, Back { to: back, only: None }, after);
                 let s = after.as_secs();
                 out.json(serde_json::json!({ "confirm_within_s": s }));
                 out.line(format_args!(

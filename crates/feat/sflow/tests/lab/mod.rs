@@ -331,7 +331,7 @@ impl Lab {
         c.share(seen.clone());
         let features = thalweg_engine::with_needs(&[&thalweg_feat_sflow::FEATURE, &TEST]);
         thalweg_engine::start(&mut c, &features).expect("graph");
-        let commands = thalweg_feat_sflow::FEATURE.commands.to_vec();
+        let commands = thalweg_feat_sflow::FEATURE.all_commands().collect();
         let tree = CommandTree::new(commands).expect("commands");
         Lab { c, seen, tree, sent: 0, first: BUFFER, gso: 0, packets: PacketLog::new() }
     }

@@ -199,20 +199,45 @@ fn is_document(file: &Path) -> bool {
     file.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
+/// A document and what is wrong in it, and why it is not that of the router's file.
+type Found = (Option<(Document, Vec<Part>)>, Option<String>);
+
 /// Reads the router's configuration document, and what is wrong in it; `None` if it does not exist.
-fn document(store: &Store, strict: bool) -> Result<Option<(Document, Vec<Part>)>, RunError> {
-    let Some(text) = store.saved().map_err(ConfigError::from)? else {
-        // It can be saved later, unless there is a mistake in its name.
-        thalweg_files::check_directory(store.file()).map_err(ConfigError::from)?;
-        return Ok(None);
-    };
+/// In place of a file that is no document there is the last revision that is one, unless everything
+/// must be right.
+fn document(store: &Store, strict: bool) -> Result<Found, RunError> {
     let catalog = crate::configuration::catalog()?;
-    let name = store.file().display().to_string();
-    let loaded = match strict {
-        true => catalog.read(&name, &text).map(|document| (document, Vec::new())),
-        false => catalog.load(&name, &text),
+    let loaded = match store.saved() {
+        Ok(None) => {
+            // It can be saved later, unless there is a mistake in its name.
+            thalweg_files::check_directory(store.file()).map_err(ConfigError::from)?;
+            return Ok((None, None));
+        }
+        Ok(Some(text)) => {
+            let name = store.file().display().to_string();
+            let loaded = match strict {
+                true => catalog.read(&name, &text).map(|document| (document, Vec::new())),
+                false => catalog.load(&name, &text),
+            };
+            loaded.map_err(ConfigError::from)
+        }
+        Err(e) => Err(e.into()),
     };
-    Ok(Some(loaded.map_err(ConfigError::from)?))
+    let wrong = match loaded {
+        Ok(loaded) => return Ok((Some(loaded), None)),
+        Err(wrong) if strict => return Err(wrong.into()),
+        Err(wrong) => wrong,
+    };
+    let mut earlier = store.earlier();
+    let good =
+        earlier.find_map(|(name, text)| Some((catalog.load_saved(&name, &text).ok()?, name)));
+    let Some((loaded, name)) = good else { return Err(wrong.into()) };
+    let instead = format!(
+        "{wrong}\nThe router starts with {name}, which was saved last; {} stays as it is until `config \
+         commit'",
+        store.file().display()
+    );
+    Ok((Some(loaded), Some(instead)))
 }
 
 /// Applies the configuration document, then runs the startup script. `failed` is set if that is
@@ -257,7 +282,8 @@ fn run(
     }
     let (config, warnings) = StartupConfig::from_args(words)?;
     let store = file_of_document.map(Store::new);
-    let document = store.as_ref().map(|s| document(s, strict)).transpose()?.flatten();
+    let (document, instead) =
+        store.as_ref().map(|s| document(s, strict)).transpose()?.unwrap_or_default();
     let (engine, notes) = layout::engine(&config, &Cores::of_this_machine())?;
     let log = config.unix.log.clone().unwrap_or_default();
     let lines = logging::start(&config).map_err(file("open log", &log))?;
@@ -265,6 +291,7 @@ fn run(
     let ending = Ending::new(lines);
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     notes.iter().for_each(|note| tracing::warn!("{note}"));
+    instead.iter().for_each(|why| tracing::error!("configuration: {why}"));
     // For as long as the router runs.
     let _awake = config.cpu.latency.and_then(|micros| match latency::ask(micros) {
         Ok(file) => Some(file),

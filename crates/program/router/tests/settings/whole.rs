@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_cli::{Execution, Progress, Script};
 use thalweg_config::declare::Document;
 use thalweg_device::loopback;
+use thalweg_feat_config::manager::is_idle;
 use thalweg_feat_config::{apply_at_start, manager, store::Store};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
@@ -364,5 +365,46 @@ fn a_commit_that_finds_no_place_says_what_would_help() {
     assert!(refused.contains("no such directory; `mkdir -p "), "{refused}");
     let refused = error(&mut router, "config diff");
     assert!(refused.contains("nothing has been saved yet; `config commit'"), "{refused}");
+    router.stop();
+}
+
+/// What others type while a change waits for its confirmation is not the change.
+#[test]
+fn a_rollback_takes_back_what_its_change_was_about() {
+    let _one = ONE.lock();
+    let (mut router, _) = with_file();
+    router.run("create loopback interface instance 1\nset interface mtu packet 1400 loop1");
+    let file = router.dir.path().join("change.yaml");
+    fs::write(&file, "loopbacks: {loop1: {mtu: 1300}, loop2: {}}\n").unwrap();
+    router.run(&format!("config apply {} confirm 1", file.display()));
+    router.run("create loopback interface instance 9\nset interface ip address loop9 10.9.0.1/24");
+    wait(&mut router, "the rollback", |r| {
+        !r.run("show configuration revisions").contains("waiting for")
+    });
+    let now = router.run("show configuration");
+    assert!(now.contains("loop9") && now.contains("10.9.0.1/24"), "{now}");
+    assert!(!now.contains("loop2") && now.contains("mtu: 1400"), "{now}");
+    router.stop();
+}
+
+/// Something that is missing anyway does not keep a rollback from its end.
+#[test]
+fn a_rollback_to_something_unresolved_ends() {
+    let _one = ONE.lock();
+    let (mut router, _) = with_file();
+    start_with(&mut router, "interfaces: {host-nosuchdevice: {}}\nloopbacks: {loop1: {}}\n");
+    let file = router.dir.path().join("change.yaml");
+    fs::write(&file, "loopbacks: {loop2: {}}\n").unwrap();
+    router.run(&format!("config apply {} confirm 1", file.display()));
+    wait(&mut router, "the rollback", |r| {
+        !r.run("show configuration revisions").contains("waiting for")
+    });
+    let now = router.run("show configuration");
+    assert!(now.contains("loop1") && now.contains("host-nosuchdevice"), "{now}");
+    assert!(!now.contains("loop2"), "{now}");
+    // Nothing comes back to undo this.
+    router.run("create loopback interface instance 5");
+    assert!(router.run("show configuration unresolved").contains("host-nosuchdevice"));
+    assert!(is_idle(&router.c) && router.run("show configuration").contains("loop5"));
     router.stop();
 }
