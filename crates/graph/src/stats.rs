@@ -3,6 +3,10 @@
 //! An increment is a plain load, add and store: each word has one writer, so no atomic
 //! read-modify-write is needed. `clear …` commands keep a baseline on the reader's side.
 
+mod interface;
+
+pub use interface::{IfCounter, IfMib, IfStats, IfTotals, Metric, Unit};
+
 use crate::loop_times::LoopTimes;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -58,102 +62,6 @@ pub struct NodeStats {
     pub max_clocks: Counter,
     /// Packets of that call.
     pub max_vectors: Counter,
-}
-
-macro_rules! interface_counters {
-    ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
-        thalweg_tables::zeroable! {
-            /// Counters of one interface on one worker.
-            #[derive(Default, Debug)]
-            #[repr(align(64))]
-            pub struct IfStats {
-                $($(#[$doc])* pub $name: Counter,)*
-                /// Packets counted as sent that the device did not take.
-                tx_refused: Counter,
-                /// Their bytes.
-                tx_refused_bytes: Counter,
-            }
-        }
-
-        /// A copy of an interface's counters, summed over workers; not an atomic snapshot.
-        #[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
-        pub struct IfTotals { $($(#[$doc])* pub $name: u64),* }
-
-        impl IfTotals {
-            /// Adds one worker's counters.
-            pub fn add(&mut self, s: &IfStats) {
-                let refused = [&s.tx_refused, &s.tx_refused_bytes].map(Counter::get);
-                $(self.$name += s.$name.get();)*
-                self.tx_packets = self.tx_packets.saturating_sub(refused[0]);
-                self.tx_bytes = self.tx_bytes.saturating_sub(refused[1]);
-            }
-            /// Returns the difference to `base`.
-            pub fn since(&self, base: &IfTotals) -> IfTotals {
-                IfTotals { $($name: self.$name.wrapping_sub(base.$name)),* }
-            }
-            /// Returns the minimum of each counter.
-            #[must_use]
-            pub fn least(&self, other: &IfTotals) -> IfTotals {
-                IfTotals { $($name: self.$name.min(other.$name)),* }
-            }
-            /// Returns names, as `show interface` prints them, and values.
-            pub fn rows(&self) -> Vec<(&'static str, u64)> { vec![$(($label, self.$name)),*] }
-        }
-    };
-}
-
-interface_counters! {
-    /// Packets received.
-    rx_packets => "rx packets",
-    /// Bytes received, from the Ethernet header on, without FCS.
-    rx_bytes => "rx bytes",
-    /// Packets sent.
-    tx_packets => "tx packets",
-    /// Bytes sent.
-    tx_bytes => "tx bytes",
-    /// Received packets that were dropped.
-    drops => "drops",
-    /// Received packets that were punted to the control plane.
-    punt => "punt",
-    /// Received IPv4 packets.
-    ip4 => "ip4",
-    /// Received IPv6 packets.
-    ip6 => "ip6",
-    /// Packets lost because there was no buffer.
-    rx_no_buf => "rx-no-buf",
-    /// Packets that the device dropped before the router received them.
-    rx_miss => "rx-miss",
-    /// Received packets with errors.
-    rx_error => "rx-error",
-    /// Packets that could not be sent.
-    tx_error => "tx-error",
-    /// Received MPLS packets.
-    mpls => "mpls",
-    /// Received multicast packets.
-    rx_multicast => "rx multicast",
-    /// Received broadcast packets.
-    rx_broadcast => "rx broadcast",
-    /// Sent multicast packets.
-    tx_multicast => "tx multicast",
-    /// Sent broadcast packets.
-    tx_broadcast => "tx broadcast",
-    /// Bytes of received multicast packets.
-    rx_multicast_bytes => "rx multicast bytes",
-    /// Bytes of received broadcast packets.
-    rx_broadcast_bytes => "rx broadcast bytes",
-    /// Bytes of sent multicast packets.
-    tx_multicast_bytes => "tx multicast bytes",
-    /// Bytes of sent broadcast packets.
-    tx_broadcast_bytes => "tx broadcast bytes",
-    /// Packets that came as segments of GSO packets, beyond the one that each GSO packet is counted
-    /// as.
-    rx_gso => "rx gso packets",
-    /// Bytes of the headers that these segments have on the wire.
-    rx_gso_bytes => "rx gso bytes",
-    /// Packets sent as segments of GSO packets, likewise.
-    tx_gso => "tx gso packets",
-    /// Bytes of the headers that these segments have on the wire.
-    tx_gso_bytes => "tx gso bytes",
 }
 
 /// Accounting of all packets of a worker: `rx + originated + handed_in = tx + delivered + dropped +
@@ -223,35 +131,6 @@ impl Default for WorkerStats {
             loops: LoopTimes::default(),
             long_loops: LoopTimes::default(),
         }
-    }
-}
-
-impl IfStats {
-    /// Counts packets as errors that were counted as sent, and that the device did not take.
-    pub fn refused(&self, packets: u64, bytes: u64) {
-        self.tx_error.add(packets);
-        self.tx_refused.add(packets);
-        self.tx_refused_bytes.add(bytes);
-    }
-
-    /// Counts a received multicast or broadcast packet by its destination address.
-    pub fn received_by_group(&self, dst: [u8; 6], bytes: u64) {
-        let (packets, all) = match dst == [0xff; 6] {
-            true => (&self.rx_broadcast, &self.rx_broadcast_bytes),
-            false => (&self.rx_multicast, &self.rx_multicast_bytes),
-        };
-        packets.add(1);
-        all.add(bytes);
-    }
-
-    /// Counts a sent multicast or broadcast packet by its destination address.
-    pub fn sent_by_group(&self, dst: [u8; 6], bytes: u64) {
-        let (packets, all) = match dst == [0xff; 6] {
-            true => (&self.tx_broadcast, &self.tx_broadcast_bytes),
-            false => (&self.tx_multicast, &self.tx_multicast_bytes),
-        };
-        packets.add(1);
-        all.add(bytes);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,13 +16,20 @@ const PERIOD: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interface {
     pub name: String,
-    pub rx_packets: u64,
-    pub rx_bytes: u64,
-    pub tx_packets: u64,
-    pub tx_bytes: u64,
-    pub drops: u64,
-    /// Packets that the device lost before the router saw them.
-    pub rx_miss: u64,
+    /// All that `show interface` has, under its names.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl Interface {
+    /// Returns a counter; one that the router does not have is zero.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns the packets that were lost before the router saw them.
+    pub fn missed(&self) -> u64 {
+        self.count("rx_miss") + self.count("rx_no_buf")
+    }
 }
 
 /// Counters of a node, summed over all workers.
@@ -94,16 +102,9 @@ fn name(value: &Value) -> String {
 
 fn interfaces(all: &Value) -> Vec<Interface> {
     let one = |i: &Value| {
-        let c = &i["counters"];
-        Interface {
-            name: name(i),
-            rx_packets: count(c, "rx_packets"),
-            rx_bytes: count(c, "rx_bytes"),
-            tx_packets: count(c, "tx_packets"),
-            tx_bytes: count(c, "tx_bytes"),
-            drops: count(c, "drops"),
-            rx_miss: count(c, "rx_miss") + count(c, "rx_no_buf"),
-        }
+        let counters = i["counters"].as_object().into_iter().flatten();
+        let counters = counters.filter_map(|(name, n)| Some((name.clone(), n.as_u64()?)));
+        Interface { name: name(i), counters: counters.collect() }
     };
     items(all).map(one).filter(|i| i.name != "local0").collect()
 }
@@ -235,7 +236,8 @@ mod tests {
         ]);
         let read = interfaces(&answer);
         assert_eq!(read.len(), 1);
-        assert_eq!((read[0].rx_packets, read[0].tx_bytes, read[0].rx_miss), (5, 7, 1));
+        assert_eq!((read[0].count("rx_packets"), read[0].count("tx_bytes")), (5, 7));
+        assert_eq!((read[0].missed(), read[0].count("nothing")), (1, 0));
 
         let node = |name, n| json!({ "name": name, "calls": n, "vectors": 2 * n, "clocks": 3 * n });
         let answer = json!([

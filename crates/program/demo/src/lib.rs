@@ -312,7 +312,7 @@ fn gather(stage: &Stage, files: &Files, traffic: Traffic) -> Result<Evidence> {
         let name = format!("host-{}", side.router_dev);
         let sent = side.ns.link(side.dev)?.tx_packets;
         let seen = figures.interfaces.iter().find(|i| i.name == name);
-        let seen = seen.map_or(0, |i| i.rx_packets + i.rx_miss);
+        let seen = seen.map_or(0, |i| i.count("rx_packets") + i.missed());
         wires.push((name, sent, seen));
     }
     let talkers = talkers(stage)?;

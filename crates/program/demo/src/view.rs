@@ -151,7 +151,8 @@ impl Moment<'_> {
 
     /// Whether packets of the hosts passed between the two readings.
     pub fn has_traffic(&self) -> bool {
-        let received = |f: &Figures| f.interfaces.iter().map(|i| i.rx_packets).sum::<u64>();
+        let received =
+            |f: &Figures| f.interfaces.iter().map(|i| i.count("rx_packets")).sum::<u64>();
         self.figures
             .is_some_and(|(before, now)| received(now).saturating_sub(received(before)) >= TRAFFIC)
     }
@@ -187,14 +188,15 @@ fn interfaces(before: &Figures, now: &Figures) -> Sheet {
     let row = |i: &super::figures::Interface| {
         let old = before.interfaces.iter().find(|o| o.name == i.name);
         let old = old.cloned().unwrap_or_default();
-        let rate = |now: u64, old: u64| now.saturating_sub(old) as f64 / seconds;
+        let rate =
+            |counter: &str| i.count(counter).saturating_sub(old.count(counter)) as f64 / seconds;
         vec![
             i.name.clone(),
-            format!("{}/s", si(rate(i.rx_packets, old.rx_packets))),
-            format!("{}bit/s", si(rate(i.rx_bytes, old.rx_bytes) * 8.0)),
-            format!("{}/s", si(rate(i.tx_packets, old.tx_packets))),
-            format!("{}bit/s", si(rate(i.tx_bytes, old.tx_bytes) * 8.0)),
-            grouped(i.drops + i.rx_miss),
+            format!("{}/s", si(rate("rx_packets"))),
+            format!("{}bit/s", si(rate("rx_bytes") * 8.0)),
+            format!("{}/s", si(rate("tx_packets"))),
+            format!("{}bit/s", si(rate("tx_bytes") * 8.0)),
+            grouped(i.count("drops") + i.missed()),
         ]
     };
     Sheet {
@@ -282,9 +284,9 @@ mod tests {
     fn reading(at: Instant, n: u64) -> Figures {
         let interface = Interface {
             name: "host-eth0".into(),
-            rx_packets: 1000 * n,
-            rx_bytes: 1_000_000 * n,
-            ..Interface::default()
+            counters: [("rx_packets", 1000 * n), ("rx_bytes", 1_000_000 * n)]
+                .map(|(name, n)| (name.to_owned(), n))
+                .into(),
         };
         let node = |name: &str, clocks| Node {
             name: name.into(),

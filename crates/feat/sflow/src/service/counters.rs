@@ -39,7 +39,8 @@ impl Service {
             }
             let mut totals = IfTotals::default();
             self.workers.iter().for_each(|w| totals.add(w.interface(SwIfIndex(sw_if as u32))));
-            let totals = on_wire(totals.since(&port.setup.born));
+            // Samples count GSO packets as segments, too.
+            let totals = totals.since(&port.setup.born).on_wire();
             let counters = record(&port.setup, &totals);
             let (if_type, speed) = (counters.network_type, counters.speed);
             let reported = self.netlink.counters(&port.setup, &totals, if_type, speed);
@@ -62,15 +63,6 @@ fn due(passed: (u64, u64), interval: u64, sw_if: u64) -> bool {
     turns(passed.1) > turns(passed.0)
 }
 
-/// Interface counters with GSO packets counted as segments, as samples count them.
-fn on_wire(mut totals: IfTotals) -> IfTotals {
-    totals.rx_packets += totals.rx_gso;
-    totals.rx_bytes += totals.rx_gso_bytes;
-    totals.tx_packets += totals.tx_gso;
-    totals.tx_bytes += totals.tx_gso_bytes;
-    totals
-}
-
 /// The record (0:2001) of interfaces that are up.
 pub(super) fn adapters<'p>(ports: impl Iterator<Item = &'p PortSetup>) -> HostAdapters {
     let up = ports.filter(|port| port.view.admin_up && is_port(&port.view));
@@ -87,9 +79,7 @@ fn record(port: &PortSetup, t: &IfTotals) -> InterfaceCounters {
         0 if loopback || view.name.starts_with("tap") => NOMINAL_SPEED,
         kbps => u64::from(kbps) * 1000,
     };
-    let unicast = |all: u64, multicast: u64, broadcast: u64| {
-        all.saturating_sub(multicast).saturating_sub(broadcast) as u32
-    };
+    let mib = t.mib();
     InterfaceCounters {
         index: view.sw_if.get(),
         network_type: match loopback {
@@ -100,20 +90,19 @@ fn record(port: &PortSetup, t: &IfTotals) -> InterfaceCounters {
         speed,
         direction: 1,
         status: u32::from(view.admin_up) | u32::from(view.is_up()) << 1,
-        in_octets: t.rx_bytes,
-        in_unicast: unicast(t.rx_packets, t.rx_multicast, t.rx_broadcast),
-        in_multicast: t.rx_multicast as u32,
-        in_broadcast: t.rx_broadcast as u32,
-        // RFC 2863: discarded though nothing was wrong with them, for lack of room or by choice.
-        in_discards: (t.rx_no_buf + t.rx_miss + t.drops) as u32,
-        in_errors: t.rx_error as u32,
+        in_octets: mib.in_octets,
+        in_unicast: mib.in_unicast as u32,
+        in_multicast: mib.in_multicast as u32,
+        in_broadcast: mib.in_broadcast as u32,
+        in_discards: mib.in_discards as u32,
+        in_errors: mib.in_errors as u32,
         in_unknown_protocols: 0,
-        out_octets: t.tx_bytes,
-        out_unicast: unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast),
-        out_multicast: t.tx_multicast as u32,
-        out_broadcast: t.tx_broadcast as u32,
+        out_octets: mib.out_octets,
+        out_unicast: mib.out_unicast as u32,
+        out_multicast: mib.out_multicast as u32,
+        out_broadcast: mib.out_broadcast as u32,
         out_discards: 0,
-        out_errors: t.tx_error as u32,
+        out_errors: mib.out_errors as u32,
         promiscuous: u32::from(view.promiscuous),
     }
 }

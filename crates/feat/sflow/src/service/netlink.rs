@@ -270,7 +270,7 @@ impl Netlink {
         speed: u64,
     ) -> bool {
         let Ok(sender) = &mut self.counters.sender else { return false };
-        let view = &port.view;
+        let (view, mib) = (&port.view, t.mib());
         let counters = PortCounters {
             name: Text::from(view.name.as_str()),
             index: view.sw_if.get(),
@@ -280,18 +280,18 @@ impl Netlink {
             direction: FULL_DUPLEX,
             oper_up: view.is_up(),
             admin_up: view.admin_up,
-            rx_octets: t.rx_bytes,
-            tx_octets: t.tx_bytes,
+            rx_octets: mib.in_octets,
+            tx_octets: mib.out_octets,
             rx_packets: t.rx_packets,
             tx_packets: t.tx_packets,
-            rx_broadcasts: t.rx_broadcast,
-            tx_broadcasts: t.tx_broadcast,
-            rx_multicasts: t.rx_multicast,
-            tx_multicasts: t.tx_multicast,
-            rx_discards: t.rx_no_buf + t.rx_miss + t.drops,
+            rx_broadcasts: mib.in_broadcast,
+            tx_broadcasts: mib.out_broadcast,
+            rx_multicasts: mib.in_multicast,
+            tx_multicasts: mib.out_multicast,
+            rx_discards: mib.in_discards,
             tx_discards: 0,
-            rx_errors: t.rx_error,
-            tx_errors: t.tx_error,
+            rx_errors: mib.in_errors,
+            tx_errors: mib.out_errors,
             hw_address: Some(view.mac.0),
             sequence: Some(sender.next_sequence()),
             unknown: 0,

@@ -5,7 +5,7 @@ use super::process::{self, Process};
 use std::fmt::Result;
 use std::sync::Arc;
 use thalweg_feat_sflow::service::Status;
-use thalweg_graph::stats::IfTotals;
+use thalweg_graph::stats::{IfCounter, Metric};
 use thalweg_sflow_agent::netlink::Channel;
 use thalweg_stats::metrics::{Page, Source};
 
@@ -58,63 +58,6 @@ fn router(f: &Figures, page: &mut Page<'_>) -> Result {
     )
 }
 
-/// A per-interface counter and its labels in addition to the interface's name.
-type Counter = (&'static [(&'static str, &'static str)], fn(&IfTotals) -> u64);
-
-const PACKETS: &[Counter] =
-    &[(&[("direction", "rx")], |t| t.rx_packets), (&[("direction", "tx")], |t| t.tx_packets)];
-const BYTES: &[Counter] =
-    &[(&[("direction", "rx")], |t| t.rx_bytes), (&[("direction", "tx")], |t| t.tx_bytes)];
-const NON_UNICAST: &[Counter] = &[
-    (&[("direction", "rx"), ("cast", "multicast")], |t| t.rx_multicast),
-    (&[("direction", "rx"), ("cast", "broadcast")], |t| t.rx_broadcast),
-    (&[("direction", "tx"), ("cast", "multicast")], |t| t.tx_multicast),
-    (&[("direction", "tx"), ("cast", "broadcast")], |t| t.tx_broadcast),
-];
-const NON_UNICAST_BYTES: &[Counter] = &[
-    (&[("direction", "rx"), ("cast", "multicast")], |t| t.rx_multicast_bytes),
-    (&[("direction", "rx"), ("cast", "broadcast")], |t| t.rx_broadcast_bytes),
-    (&[("direction", "tx"), ("cast", "multicast")], |t| t.tx_multicast_bytes),
-    (&[("direction", "tx"), ("cast", "broadcast")], |t| t.tx_broadcast_bytes),
-];
-const GSO: &[Counter] =
-    &[(&[("direction", "rx")], |t| t.rx_gso), (&[("direction", "tx")], |t| t.tx_gso)];
-const GSO_BYTES: &[Counter] =
-    &[(&[("direction", "rx")], |t| t.rx_gso_bytes), (&[("direction", "tx")], |t| t.tx_gso_bytes)];
-const PROTOCOLS: &[Counter] = &[
-    (&[("protocol", "ip4")], |t| t.ip4),
-    (&[("protocol", "ip6")], |t| t.ip6),
-    (&[("protocol", "mpls")], |t| t.mpls),
-];
-const ERRORS: &[Counter] = &[
-    (&[("direction", "rx"), ("reason", "rx-no-buf")], |t| t.rx_no_buf),
-    (&[("direction", "rx"), ("reason", "rx-miss")], |t| t.rx_miss),
-    (&[("direction", "rx"), ("reason", "rx-error")], |t| t.rx_error),
-    (&[("direction", "tx"), ("reason", "tx-error")], |t| t.tx_error),
-];
-
-/// Interface counters: name, help text, values with their labels.
-const INTERFACE: &[(&str, &str, &[Counter])] = &[
-    ("thalweg_interface_packets", "Packets received and sent", PACKETS),
-    ("thalweg_interface_bytes", "Bytes received and sent, including the Ethernet header", BYTES),
-    ("thalweg_interface_non_unicast_packets", "Multicast and broadcast packets", NON_UNICAST),
-    ("thalweg_interface_non_unicast_bytes", "Multicast and broadcast bytes", NON_UNICAST_BYTES),
-    (
-        "thalweg_interface_gso_packets",
-        "Segments of GSO packets on the wire beyond one per packet",
-        GSO,
-    ),
-    ("thalweg_interface_gso_bytes", "Header bytes of these segments on the wire", GSO_BYTES),
-    ("thalweg_interface_protocol_packets", "Packets received, by network protocol", PROTOCOLS),
-    ("thalweg_interface_drops", "Received packets dropped", &[(&[], |t| t.drops)]),
-    (
-        "thalweg_interface_punts",
-        "Received packets punted to the control plane",
-        &[(&[], |t| t.punt)],
-    ),
-    ("thalweg_interface_errors", "Packets lost or found invalid at the device, by reason", ERRORS),
-];
-
 fn interfaces(all: &[Interface], page: &mut Page<'_>) -> Result {
     page.gauge(
         "thalweg_interface_info",
@@ -148,21 +91,28 @@ fn interfaces(all: &[Interface], page: &mut Page<'_>) -> Result {
             all.iter().try_for_each(|i| v.add(&[("interface", &i.name)], value(i)))
         })?;
     }
-    for (name, help, counters) in INTERFACE {
-        page.counter(name, help, |v| {
-            let mut labels = Vec::new();
-            for i in all {
-                for (more, value) in *counters {
-                    labels.clear();
-                    labels.push(("interface", i.name.as_str()));
-                    labels.extend_from_slice(more);
-                    v.add(&labels, value(&i.totals))?;
-                }
+    Metric::ALL.into_iter().try_for_each(|metric| counters(metric, all, page))
+}
+
+/// Writes the counters of interfaces that are samples of a metric.
+fn counters(metric: Metric, all: &[Interface], page: &mut Page<'_>) -> Result {
+    let of_metric = |c: &IfCounter| {
+        c.metric.filter(|(of, _)| *of == metric).map(|(_, labels)| (labels, c.value))
+    };
+    let counters: Vec<_> = IfCounter::ALL.iter().filter_map(of_metric).collect();
+    let (name, help) = metric.describe();
+    page.counter(name, help, |v| {
+        let mut labels = Vec::new();
+        for i in all {
+            for (more, value) in &counters {
+                labels.clear();
+                labels.push(("interface", i.name.as_str()));
+                labels.extend_from_slice(more);
+                v.add(&labels, value(&i.totals))?;
             }
-            Ok(())
-        })?;
-    }
-    Ok(())
+        }
+        Ok(())
+    })
 }
 
 fn nodes(f: &Figures, page: &mut Page<'_>) -> Result {
@@ -365,4 +315,74 @@ fn process(p: &Process, page: &mut Page<'_>) -> Result {
         Some(most) => v.add(&[], most),
         None => v.add(&[], f64::INFINITY),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+    use thalweg_graph::stats::IfTotals;
+    use thalweg_stats::metrics::{Format, render};
+
+    #[derive(Debug)]
+    struct Interfaces(Vec<Interface>);
+
+    impl Source for Interfaces {
+        fn write(&self, page: &mut Page<'_>) -> Result {
+            interfaces(&self.0, page)
+        }
+    }
+
+    /// Dashboards depend on the names and labels.
+    #[test]
+    fn interfaces_have_these_counters() {
+        let totals = IfTotals { rx_packets: 5, tx_error: 6, drops: 7, ..IfTotals::default() };
+        let one = Interface {
+            name: "a".into(),
+            index: "1".into(),
+            kind: "pg",
+            mac: String::new(),
+            tag: String::new(),
+            admin_up: true,
+            link_up: true,
+            mtu: 9000,
+            speed_kbps: 0,
+            totals,
+        };
+        let page = render(Interfaces(vec![one]), Format::Prometheus);
+        let mut counters = String::new();
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            if line.contains("_total{") {
+                writeln!(counters, "{}", line.replace("thalweg_interface_", "")).unwrap();
+            }
+        }
+        assert_eq!(counters, COUNTERS);
+    }
+
+    const COUNTERS: &str = r#"packets_total{interface="a",direction="rx"} 5
+packets_total{interface="a",direction="tx"} 0
+bytes_total{interface="a",direction="rx"} 0
+bytes_total{interface="a",direction="tx"} 0
+non_unicast_packets_total{interface="a",direction="rx",cast="multicast"} 0
+non_unicast_packets_total{interface="a",direction="rx",cast="broadcast"} 0
+non_unicast_packets_total{interface="a",direction="tx",cast="multicast"} 0
+non_unicast_packets_total{interface="a",direction="tx",cast="broadcast"} 0
+non_unicast_bytes_total{interface="a",direction="rx",cast="multicast"} 0
+non_unicast_bytes_total{interface="a",direction="rx",cast="broadcast"} 0
+non_unicast_bytes_total{interface="a",direction="tx",cast="multicast"} 0
+non_unicast_bytes_total{interface="a",direction="tx",cast="broadcast"} 0
+gso_packets_total{interface="a",direction="rx"} 0
+gso_packets_total{interface="a",direction="tx"} 0
+gso_bytes_total{interface="a",direction="rx"} 0
+gso_bytes_total{interface="a",direction="tx"} 0
+protocol_packets_total{interface="a",protocol="ip4"} 0
+protocol_packets_total{interface="a",protocol="ip6"} 0
+protocol_packets_total{interface="a",protocol="mpls"} 0
+drops_total{interface="a"} 7
+punts_total{interface="a"} 0
+errors_total{interface="a",direction="rx",reason="rx-no-buf"} 0
+errors_total{interface="a",direction="rx",reason="rx-miss"} 0
+errors_total{interface="a",direction="rx",reason="rx-error"} 0
+errors_total{interface="a",direction="tx",reason="tx-error"} 6
+"#;
 }

@@ -16,7 +16,7 @@ use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_feat_arp::ArpCounters;
 use thalweg_feat_nd::NdCounters;
 use thalweg_fib::{Dpo, Forwarding};
-use thalweg_graph::stats::IfTotals;
+use thalweg_graph::stats::{IfCounter, IfTotals, Unit};
 use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
 
@@ -38,39 +38,34 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Permissions of the socket: for its owner and group.
 const MODE: u32 = 0o660;
 
-/// A counter, and how it is read.
-type Named<T> = (&'static str, fn(&IfTotals) -> T);
+/// Counters of an interface under one name, and their column of the segment.
+struct IfSlot {
+    name: &'static str,
+    slot: Slot,
+    packets: fn(&IfTotals) -> u64,
+    /// Bytes, if they are counted as well.
+    bytes: Option<fn(&IfTotals) -> u64>,
+}
 
-/// Counters of packets and bytes of each interface.
-const COMBINED: [Named<[u64; 2]>; 8] = [
-    ("rx", |t| [t.rx_packets, t.rx_bytes]),
-    ("tx", |t| [t.tx_packets, t.tx_bytes]),
-    ("rx-unicast", |t| {
-        let packets = unicast(t.rx_packets, t.rx_multicast, t.rx_broadcast);
-        [packets, unicast(t.rx_bytes, t.rx_multicast_bytes, t.rx_broadcast_bytes)]
-    }),
-    ("rx-multicast", |t| [t.rx_multicast, t.rx_multicast_bytes]),
-    ("rx-broadcast", |t| [t.rx_broadcast, t.rx_broadcast_bytes]),
-    ("tx-unicast", |t| {
-        let packets = unicast(t.tx_packets, t.tx_multicast, t.tx_broadcast);
-        [packets, unicast(t.tx_bytes, t.tx_multicast_bytes, t.tx_broadcast_bytes)]
-    }),
-    ("tx-multicast", |t| [t.tx_multicast, t.tx_multicast_bytes]),
-    ("tx-broadcast", |t| [t.tx_broadcast, t.tx_broadcast_bytes]),
-];
-
-/// Counters of one number of each interface.
-const SIMPLE: [Named<u64>; 9] = [
-    ("drops", |t| t.drops),
-    ("punt", |t| t.punt),
-    ("ip4", |t| t.ip4),
-    ("ip6", |t| t.ip6),
-    ("rx-no-buf", |t| t.rx_no_buf),
-    ("rx-miss", |t| t.rx_miss),
-    ("rx-error", |t| t.rx_error),
-    ("tx-error", |t| t.tx_error),
-    ("mpls", |t| t.mpls),
-];
+impl IfSlot {
+    /// Makes room for all counters of interfaces: pairs first.
+    fn all(s: &mut Change<'_>, rows: usize) -> Result<Vec<IfSlot>, SegmentError> {
+        let named = |c: &IfCounter| Some((c.segment?, c.unit, c.value));
+        let all = || IfCounter::ALL.iter().filter_map(named);
+        let pairs =
+            all().filter(|(_, unit, _)| *unit == Unit::Packets).map(|(name, _, packets)| {
+                let bytes = all().find(|(of, unit, _)| *of == name && *unit == Unit::Bytes);
+                (name, packets, bytes.map(|(_, _, bytes)| bytes))
+            });
+        let (pairs, single): (Vec<_>, Vec<_>) = pairs.partition(|(_, _, bytes)| bytes.is_some());
+        let make = |(name, packets, bytes): (&'static str, _, Option<_>)| {
+            let at = format!("/if/{name}");
+            let slot = if bytes.is_some() { s.combined(&at, rows) } else { s.simple(&at, rows) }?;
+            Ok(IfSlot { name, slot, packets, bytes })
+        };
+        pairs.into_iter().chain(single).map(make).collect()
+    }
+}
 
 /// Counters of ARP of each interface, below `/net/arp`.
 const ARP: [&str; 6] = thalweg_feat_arp::counters::NAMES;
@@ -141,8 +136,7 @@ struct Statistics {
     heartbeat: u64,
     system: System,
     names: Slot,
-    combined: [Slot; COMBINED.len()],
-    simple: [Slot; SIMPLE.len()],
+    counters: Vec<IfSlot>,
     /// Interfaces as they are in the segment, with the links to their counters.
     interfaces: Vec<Option<(String, Vec<Slot>)>>,
     /// Which of them are counted, and a digest of what they had counted then.
@@ -263,12 +257,7 @@ impl Statistics {
                 let last_clear = s.scalar("/sys/last_stats_clear")?;
                 let system = System::new(s, heartbeat, last_clear, rows)?;
                 let names = s.names("/if/names")?;
-                let combined = slots(COMBINED.map(|(name, _)| name), |name| {
-                    s.combined(&format!("/if/{name}"), rows)
-                })?;
-                let simple = slots(SIMPLE.map(|(name, _)| name), |name| {
-                    s.simple(&format!("/if/{name}"), rows)
-                })?;
+                let counters = IfSlot::all(s, rows)?;
                 let errors = s.simple("/node/errors", rows)?;
                 // A name that VPP's clients look up: it counts nothing there, either.
                 let none = s.simple("/node/no-errors", rows)?;
@@ -278,30 +267,27 @@ impl Statistics {
                 let arp = slots(ARP, |name| s.simple(&format!("/net/arp/{name}"), rows))?;
                 let nd = slots(ND, |name| s.simple(&format!("/net/ip6-nd/{name}"), rows))?;
                 let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?, arp, nd);
-                Ok((system, names, combined, simple, errors, nodes, more))
+                Ok((system, names, counters, errors, nodes, more))
             })
-            .map(|(system, names, combined, simple, errors, nodes, (routes, nat, arp, nd))| {
-                Statistics {
-                    segment,
-                    started: SystemTime::now() - c.uptime(),
-                    heartbeat: 0,
-                    system,
-                    names,
-                    combined,
-                    simple,
-                    interfaces: Vec::new(),
-                    turns: Turns::default(),
-                    digests: Vec::new(),
-                    changed: all_interfaces(c),
-                    errors,
-                    errors_known: 0,
-                    nodes,
-                    routes,
-                    nat,
-                    arp,
-                    nd,
-                    full: false,
-                }
+            .map(|(system, names, counters, errors, nodes, (routes, nat, arp, nd))| Statistics {
+                segment,
+                started: SystemTime::now() - c.uptime(),
+                heartbeat: 0,
+                system,
+                names,
+                counters,
+                interfaces: Vec::new(),
+                turns: Turns::default(),
+                digests: Vec::new(),
+                changed: all_interfaces(c),
+                errors,
+                errors_known: 0,
+                nodes,
+                routes,
+                nat,
+                arp,
+                nd,
+                full: false,
             })
     }
 
@@ -371,7 +357,7 @@ impl Statistics {
 
     /// Copies the counters of interfaces that count, and looks at some of the others.
     fn count_interfaces(&mut self, c: &Control) {
-        let Statistics { segment, combined, simple, interfaces, digests, turns, .. } = self;
+        let Statistics { segment, counters, interfaces, digests, turns, .. } = self;
         digests.resize(interfaces.len(), None);
         turns.next(interfaces.len(), |column| {
             if interfaces[column].is_none() {
@@ -383,11 +369,14 @@ impl Statistics {
                 return false;
             }
             for (row, totals) in counts.iter().enumerate() {
-                for (slot, (_, value)) in combined.iter().zip(COMBINED) {
-                    segment.count(*slot, row + 1, column, value(totals));
-                }
-                for (slot, (_, value)) in simple.iter().zip(SIMPLE) {
-                    segment.count(*slot, row + 1, column, [value(totals)]);
+                for IfSlot { slot, packets, bytes, .. } in &*counters {
+                    let packets = packets(totals);
+                    match bytes {
+                        Some(bytes) => {
+                            segment.count(*slot, row + 1, column, [packets, bytes(totals)]);
+                        }
+                        None => segment.count(*slot, row + 1, column, [packets]),
+                    }
                 }
             }
             true
@@ -443,7 +432,7 @@ impl Statistics {
         if let Some(digest) = self.digests.get_mut(sw_if) {
             *digest = None;
         }
-        let (names, combined, simple) = (self.names, &self.combined, &self.simple);
+        let (names, counters) = (self.names, &self.counters);
         let neighbors: Vec<Slot> = self.arp.into_iter().chain(self.nd).collect();
         let known = &mut self.interfaces[sw_if];
         self.segment.change(|s| {
@@ -456,10 +445,8 @@ impl Statistics {
                 s.widen(slot, sw_if + 1)?;
             }
             let Some(name) = name else { return Ok(()) };
-            let counters = combined.iter().zip(COMBINED.map(|(name, _)| name));
-            let counters = counters.chain(simple.iter().zip(SIMPLE.map(|(name, _)| name)));
             let (_, links) = known.insert((name.to_owned(), Vec::new()));
-            for (slot, counter) in counters {
+            for IfSlot { name: counter, slot, .. } in counters {
                 s.widen(*slot, sw_if + 1)?;
                 let link = format!("/interfaces/{}/{counter}", name.replace('/', "_"));
                 links.push(s.link(&link, *slot, sw_if as u32)?);
@@ -604,8 +591,7 @@ impl Nodes {
 /// Adds a worker's counters of an interface to a number that differs when one of them does.
 fn digest(so_far: u64, t: &IfTotals) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let combined = COMBINED.iter().flat_map(|(_, value)| value(t));
-    let all = combined.chain(SIMPLE.iter().map(|(_, value)| value(t)));
+    let all = IfCounter::ALL.iter().map(|counter| (counter.value)(t));
     all.fold(so_far, |digest, value| (digest ^ value).wrapping_mul(MULTIPLIER).rotate_left(29))
 }
 
@@ -638,11 +624,6 @@ impl Turns {
             }
         }
     }
-}
-
-/// Packets to neither a group nor all; the counters are read one after the other.
-fn unicast(all: u64, multicast: u64, broadcast: u64) -> u64 {
-    all.saturating_sub(multicast).saturating_sub(broadcast)
 }
 
 /// Adds a link, unless its name is too long, or that of a node that had been here before.
@@ -713,6 +694,21 @@ mod tests {
         }
         few.next(0, |_| panic!("there is none"));
         assert_eq!(seen, 500);
+    }
+
+    /// The names and their order are VPP's clients' business.
+    #[test]
+    fn counters_of_interfaces_have_vpps_names() {
+        let mut segment = Segment::new(1 << 20).unwrap();
+        let counters = segment.change(|s| IfSlot::all(s, 2)).unwrap();
+        let (pairs, single): (Vec<_>, Vec<_>) = counters.iter().partition(|c| c.bytes.is_some());
+        let names = |all: Vec<&IfSlot>| all.iter().map(|c| c.name).collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            names(pairs),
+            "rx tx rx-unicast rx-multicast rx-broadcast tx-unicast tx-multicast tx-broadcast"
+        );
+        let all = "drops punt ip4 ip6 rx-no-buf rx-miss rx-error tx-error mpls";
+        assert_eq!(names(single), all);
     }
 
     #[test]
