@@ -1,8 +1,8 @@
 //! Samples as they come out of the rings: what is known of a packet, in the agent's terms.
 
-use super::Service;
 use super::labels;
 use super::netlink::{Dropped, Sampled};
+use super::{Port, Service};
 use crate::head::Head;
 use crate::record::{Cause, Disposition, SampleRecord, Tuple};
 use std::net::{IpAddr, Ipv4Addr};
@@ -176,16 +176,74 @@ fn input(rx_if: SwIfIndex) -> u32 {
     }
 }
 
+/// A sampled packet, as far as its record and header tell.
+struct SampledPacket<'a> {
+    guard: Option<&'a Guard<'a>>,
+    record: &'a SampleRecord,
+    header: &'a [u8],
+    head: Head<'a>,
+    /// What the header begins with.
+    protocol: HeaderProtocol,
+    /// Bytes that were stripped from the packet's end.
+    stripped: u32,
+}
+
+impl<'a> SampledPacket<'a> {
+    #[inline]
+    fn new(
+        guard: Option<&'a Guard<'a>>,
+        record: &'a SampleRecord,
+        header: &'a [u8],
+        link: Link,
+    ) -> SampledPacket<'a> {
+        let (protocol, stripped) = protocol(header, link);
+        SampledPacket { guard, record, header, head: head_of(header, link), protocol, stripped }
+    }
+}
+
+/// Interfaces of a sampled packet, as samples name them.
+struct Way {
+    came_by: SwIfIndex,
+    output: Interface,
+    /// The tunnel that it left by.
+    tunnel: Option<SwIfIndex>,
+    /// That is a pseudowire, whose frames are not routed.
+    is_wire: bool,
+}
+
+/// Name and length of a prefix.
+type Prefix = (String, u32);
+
+/// What a port's samplers have counted on all workers.
+#[derive(Clone, Copy)]
+struct PortTotals {
+    /// Candidates for sampling.
+    pool: u64,
+    /// Samples that were lost.
+    lost: u64,
+}
+
+impl Port {
+    /// Takes over what a worker's sampler has counted, and sums it up.
+    #[inline]
+    fn totals(&mut self, worker: usize, record: &SampleRecord) -> PortTotals {
+        // One that has waited for another worker may be older than one that has gone.
+        self.pools[worker] = self.pools[worker].max(record.pool);
+        let lost = &mut self.lost[worker];
+        *lost += record.lost.wrapping_sub(*lost as u32).cast_signed().max(0) as u64;
+        PortTotals { pool: self.pools.iter().sum(), lost: self.lost.iter().sum() }
+    }
+}
+
 impl Service {
     /// Adds the label stacks of a packet; returns the name and length of the prefix for which it
     /// got labels.
     fn labels(
         &self,
-        guard: &Guard<'_>,
-        record: &SampleRecord,
-        head: &Head<'_>,
+        sample: &SampledPacket<'_>,
         records: &mut Vec<FlowRecord<'static>>,
-    ) -> Option<(String, u32)> {
+    ) -> Option<Prefix> {
+        let (guard, record, head) = (sample.guard?, sample.record, &sample.head);
         let Disposition::Out { entry, .. } = record.disposition else {
             return None;
         };
@@ -234,17 +292,24 @@ impl Service {
     }
 
     /// The interface by which a packet came.
-    fn came_by(
-        &self,
-        guard: Option<&Guard<'_>>,
-        record: &SampleRecord,
-        header: &[u8],
-    ) -> SwIfIndex {
+    fn came_by(&self, sample: &SampledPacket<'_>) -> SwIfIndex {
+        let record = sample.record;
         // It was sampled before its port's sub-interfaces were looked at.
         let is_whole = self.setup.sub_interfaces && record.cause == Cause::Received;
-        let sub = guard.filter(|_| is_whole);
-        let sub = sub.and_then(|guard| self.guide.sub_interface(guard, record.rx_if, header));
+        let guard = sample.guard.filter(|_| is_whole);
+        let sub =
+            guard.and_then(|guard| self.guide.sub_interface(guard, record.rx_if, sample.header));
         sub.unwrap_or_else(|| self.named(record.rx_if))
+    }
+
+    /// The sub-interface by which a packet left that was sampled as it left its port, with the
+    /// sub-interface's tags.
+    fn sub_output(&self, sample: &SampledPacket<'_>) -> Option<Interface> {
+        if !self.setup.sub_interfaces || sample.record.cause != Cause::Sent {
+            return None;
+        }
+        let Disposition::Out { tx_if, .. } = sample.record.disposition else { return None };
+        self.guide.sub_interface(sample.guard?, tx_if, sample.header).map(interface)
     }
 
     /// The VLANs in which a packet with this outermost tag came and left.
@@ -334,7 +399,8 @@ impl Service {
         }
     }
 
-    /// Takes a sample of a worker's.
+    /// Takes a sample of a worker's: finds its port, then what is known of the packet, and gives it
+    /// to those who listen.
     fn sample(
         &mut self,
         now: Instant,
@@ -352,119 +418,162 @@ impl Service {
             self.dropped(now, worker, record, header);
             return;
         }
-        // One that has waited for another worker may be older than one that has gone.
-        port.pools[worker] = port.pools[worker].max(record.pool);
-        let reported = &mut port.lost[worker];
-        *reported += record.lost.wrapping_sub(*reported as u32).cast_signed().max(0) as u64;
-        let (pool, drops) = (port.pools.iter().sum(), port.lost.iter().sum());
-        let link = Link::of(&port.setup.view);
-        let head = head_of(header, link);
-        let received = record.cause == Cause::Received;
+        let totals = port.totals(worker, record);
+        let sample = SampledPacket::new(guard, record, header, Link::of(&port.setup.view));
+        let way = self.way(&sample);
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        let mut output = self.output(record.disposition);
-        // Sampled as it left its port, with the tags of the sub-interface.
-        if self.setup.sub_interfaces
-            && record.cause == Cause::Sent
-            && let (Disposition::Out { tx_if, .. }, Some(guard)) = (record.disposition, guard)
-            && let Some(sub) = self.guide.sub_interface(guard, tx_if, header)
-        {
-            output = interface(sub);
+        let ftn = self.describe(&sample, &way, &mut records);
+        let reported = self.report(&sample, &way, totals);
+        let packed = self.pack(now, &sample, &way, totals, &records, ftn.as_ref());
+        self.records = records;
+        self.count(record.sw_if, reported, packed);
+    }
+
+    /// Finds the interfaces by which a packet came and left.
+    #[inline]
+    fn way(&self, sample: &SampledPacket<'_>) -> Way {
+        let tunnel = self.guide.tunnel_of(sample.record.disposition);
+        Way {
+            came_by: self.came_by(sample),
+            output: self
+                .sub_output(sample)
+                .unwrap_or_else(|| self.output(sample.record.disposition)),
+            tunnel,
+            is_wire: tunnel.is_some_and(|sw_if| {
+                self.ports
+                    .get(sw_if.index())
+                    .and_then(Option::as_ref)
+                    .is_some_and(|port| port.setup.view.ethernet)
+            }),
         }
-        let came_by = self.came_by(guard, record, header);
-        let tunnel = self.guide.tunnel_of(record.disposition);
-        let view_of = |sw_if: SwIfIndex| {
-            self.ports.get(sw_if.index()).and_then(Option::as_ref).map(|port| &port.setup.view)
-        };
-        let in_wire = tunnel.and_then(view_of).is_some_and(|view| view.ethernet);
-        let (before, after) = self.vlans(record, head.tag);
+    }
+
+    /// Collects the records of a packet: VLANs, route, translation, labels. Returns the name and
+    /// length of the prefix for which it got labels.
+    #[inline]
+    fn describe(
+        &self,
+        sample: &SampledPacket<'_>,
+        way: &Way,
+        records: &mut Vec<FlowRecord<'static>>,
+    ) -> Option<Prefix> {
+        let (before, after) = self.vlans(sample.record, sample.head.tag);
         records.extend(switch(before, after).map(FlowRecord::Switch));
-        if let Disposition::Out { entry, headers, .. } = record.disposition
-            && (entry > 0 || headers.is_some())
-        {
-            let after = headers.and_then(|headers| headers.tuple);
-            let translated = after.and_then(|after| translation(head.tuple()?, after));
-            // It was routed to where it goes by then.
-            let addresses = head.addresses().map(|(source, destination)| match &translated {
-                Some((ExtendedNat { destination: Address(Some(new)), .. }, _)) => (source, *new),
-                _ => (source, destination),
-            });
-            // What the router itself sends is routed as what comes by the interface.
-            let place = if record.rx_if == SwIfIndex(0) { record.sw_if } else { record.rx_if };
-            let router = guard.and_then(|guard| self.guide.router(guard, entry, place, addresses));
-            // A pseudowire's frames are not.
-            records.extend(router.filter(|_| !in_wire).map(FlowRecord::Router));
-            if let Some((nat, ports)) = translated {
-                records.push(FlowRecord::Nat(nat));
-                records.extend(ports.map(FlowRecord::NatPort));
-            }
+        self.routed(sample, way, records);
+        self.labels(sample, records).filter(|_| !way.is_wire)
+    }
+
+    /// Adds how a packet was routed and translated.
+    #[inline]
+    fn routed(
+        &self,
+        sample: &SampledPacket<'_>,
+        way: &Way,
+        records: &mut Vec<FlowRecord<'static>>,
+    ) {
+        let record = sample.record;
+        let Disposition::Out { entry, headers, .. } = record.disposition else { return };
+        if entry == 0 && headers.is_none() {
+            return;
         }
-        let ftn = guard.and_then(|guard| self.labels(guard, record, &head, &mut records));
-        let ftn = ftn.filter(|_| !in_wire);
-        let (protocol, stripped) = protocol(header, link);
-        let reported = self.netlink.sample(&Sampled {
-            tx: !received,
-            input: came_by.get(),
-            output: match output {
-                Interface::Index(index) if output != Interface::INTERNAL => index,
+        let after = headers.and_then(|headers| headers.tuple);
+        let translated = after.and_then(|after| translation(sample.head.tuple()?, after));
+        // It was routed to where it goes by then.
+        let addresses = sample.head.addresses().map(|(source, destination)| match &translated {
+            Some((ExtendedNat { destination: Address(Some(new)), .. }, _)) => (source, *new),
+            _ => (source, destination),
+        });
+        // What the router itself sends is routed as what comes by the interface.
+        let place = if record.rx_if == SwIfIndex(0) { record.sw_if } else { record.rx_if };
+        let router =
+            sample.guard.and_then(|guard| self.guide.router(guard, entry, place, addresses));
+        // A pseudowire's frames are not.
+        records.extend(router.filter(|_| !way.is_wire).map(FlowRecord::Router));
+        if let Some((nat, ports)) = translated {
+            records.push(FlowRecord::Nat(nat));
+            records.extend(ports.map(FlowRecord::NatPort));
+        }
+    }
+
+    /// Reports a sample over netlink; returns false if nothing listens.
+    #[inline]
+    fn report(&mut self, sample: &SampledPacket<'_>, way: &Way, totals: PortTotals) -> bool {
+        let record = sample.record;
+        self.netlink.sample(&Sampled {
+            tx: record.cause != Cause::Received,
+            input: input(way.came_by),
+            output: match way.output {
+                Interface::Index(index) if way.output != Interface::INTERNAL => index,
                 _ => 0,
             },
             rate: record.rate,
             frame_length: record.frame_length,
-            header,
-            protocol,
+            header: sample.header,
+            protocol: sample.protocol,
             source: record.sw_if.get(),
             generation: record.generation,
-            drops,
-        });
-        let Some(agent) = self.exporter.agent() else {
-            self.records = records;
-            if reported {
-                self.status.samples_sent += 1;
-                self.status.sent_by_port[record.sw_if.index()] += 1;
-            } else {
-                self.status.samples_unwanted += 1;
-            }
-            return;
-        };
+            drops: totals.lost,
+        })
+    }
+
+    /// Puts a sample into datagrams; returns whether it fits, `None` without collectors.
+    #[inline]
+    fn pack(
+        &mut self,
+        now: Instant,
+        sample: &SampledPacket<'_>,
+        way: &Way,
+        totals: PortTotals,
+        records: &[FlowRecord<'static>],
+        ftn: Option<&Prefix>,
+    ) -> Option<bool> {
+        let agent = self.exporter.agent()?;
+        let record = sample.record;
         // Names are of the ports, which the list of records outlives.
-        let named = [Some(record.rx_if), tunnel].map(|sw_if| {
-            let port = self.ports.get(sw_if?.index()).and_then(Option::as_ref);
+        let named = |sw_if: SwIfIndex| {
+            let port = self.ports.get(sw_if.index()).and_then(Option::as_ref);
             port.and_then(|port| labels::tunnel(&port.setup.view))
-        });
-        let [by, to] = named;
-        let ftn = ftn.as_ref().map(|(name, len)| labels::prefix(name, *len));
+        };
+        let by_tunnel = way.tunnel.and_then(named).or_else(|| named(record.rx_if));
+        let ftn = ftn.map(|(name, len)| labels::prefix(name, *len));
         let all: Vec<FlowRecord<'_>>;
-        let with_names = match (&by, &to, &ftn) {
-            (None, None, None) => &records[..],
+        let with_names = match (&by_tunnel, &ftn) {
+            (None, None) => records,
             _ => {
-                let names = [to.or(by), ftn].into_iter().flatten();
+                let names = [by_tunnel, ftn].into_iter().flatten();
                 all = records.iter().cloned().chain(names).collect();
                 &all[..]
             }
         };
-        let packed = agent.flow_sample(
+        Some(agent.flow_sample(
             now,
             &FlowSampleIn {
                 source: DataSource::interface(record.sw_if.get()),
                 rate: record.rate,
-                pool,
-                drops,
-                input: input(came_by),
-                output,
-                protocol,
+                pool: totals.pool,
+                drops: totals.lost,
+                input: input(way.came_by),
+                output: way.output,
+                protocol: sample.protocol,
                 frame_length: record.frame_length,
-                stripped,
-                header,
+                stripped: sample.stripped,
+                header: sample.header,
                 records: with_names,
             },
-        );
-        self.records = records;
-        if packed || reported {
+        ))
+    }
+
+    /// Counts what became of a sample of an interface.
+    #[inline]
+    fn count(&mut self, sw_if: SwIfIndex, reported: bool, packed: Option<bool>) {
+        if reported || packed == Some(true) {
             self.status.samples_sent += 1;
-            self.status.sent_by_port[record.sw_if.index()] += 1;
-        } else {
+            self.status.sent_by_port[sw_if.index()] += 1;
+        } else if packed.is_some() {
             self.status.samples_refused += 1;
+        } else {
+            self.status.samples_unwanted += 1;
         }
     }
 
