@@ -22,12 +22,13 @@ pub struct IfRow {
     pub output: NodeId,
     /// Node of frames received, if its mode is not [`Mode::Routed`](super::Mode::Routed).
     pub mode_input: Option<NodeId>,
-    /// The same, if all frames go there: it is up, and has no sub-interfaces.
+    /// The same, if all frames go there unread: the interface is up, and has no sub-interfaces.
     pub whole_input: Option<NodeId>,
-    /// It is up, and all frames received are its own, whatever their tags are.
+    /// The interface is up, has no sub-interfaces and is none: frames are its own, whatever their
+    /// tags are.
     pub is_plain: bool,
-    /// Frames received may have tags: it has sub-interfaces, or is one.
-    pub looks_at_tags: bool,
+    /// Tags of frames received are read: the interface has sub-interfaces, or is one.
+    pub reads_tags: bool,
     /// It carries packets of the router: one that receives frames of several tags cannot.
     pub carries_packets: bool,
     /// It has sub-interfaces.
@@ -51,7 +52,7 @@ pub(super) static NO_ROW: IfRow = IfRow {
     mode_input: None,
     whole_input: None,
     is_plain: false,
-    looks_at_tags: false,
+    reads_tags: false,
     carries_packets: false,
     has_subs: false,
     parent: SwIfIndex(0),
@@ -114,8 +115,8 @@ impl IfTable {
 pub(super) fn row(i: &Interface, inputs: &[Option<NodeId>; MODES]) -> IfRow {
     let (v, has_subs) = (&i.view, i.children.is_some());
     let mode_input = inputs[v.mode.place()];
-    let looks_at_tags = has_subs || v.sub.is_some();
-    let is_plain = v.admin_up && !looks_at_tags;
+    let reads_tags = has_subs || v.sub.is_some();
+    let is_plain = v.admin_up && !reads_tags;
     IfRow {
         present: true,
         admin_up: v.admin_up,
@@ -125,7 +126,7 @@ pub(super) fn row(i: &Interface, inputs: &[Option<NodeId>; MODES]) -> IfRow {
         mode_input,
         whole_input: mode_input.filter(|_| v.admin_up && !has_subs),
         is_plain,
-        looks_at_tags,
+        reads_tags,
         carries_packets: v.sub.is_none_or(|(_, of)| of.tags().is_some()),
         has_subs,
         parent: v.parent.unwrap_or(SwIfIndex(0)),

@@ -1,12 +1,35 @@
-//! `ethernet-input`: dispatches frames by the mode of their interface, and those of routed ones by
-//! ethertype. Frames of an interface with sub-interfaces become those of the one that their tags
-//! belong to.
+//! `ethernet-input`: finds the interface to which received packets belong, and passes them on by
+//! that interface's mode, or if it is routed, by ethertype.
 //!
 //! Reads: rx interface. Writes: rx interface, if that is a sub-interface; marks packets to
 //! broadcast and multicast addresses. A priority tag (VLAN id 0) counts as none. Next: the node
-//! registered for the interface's mode, with the frame as it came; or that of the ethertype, with
+//! registered for the interface's mode, with the packet as it came; or that of the ethertype, with
 //! the packet's start advanced past the Ethernet header and its tags, which stay readable before
 //! the start.
+//!
+//! Terms, here and in [`IfRow`]:
+//!
+//! | term | meaning |
+//! | --- | --- |
+//! | frame | packets that move through the graph together; one from the wire is a *packet* |
+//! | uniform frame | all packets came by one interface |
+//! | mode's node (`mode_input`) | takes all packets of an interface that is not routed |
+//! | whole frame (`whole_input`) | goes to the mode's node unread: up, without sub-interfaces |
+//! | plain interface (`is_plain`) | up, without sub-interfaces, and none itself |
+//! | port | interface with sub-interfaces |
+//! | reads tags (`reads_tags`) | is a port, or a sub-interface whose packets have come again |
+//!
+//! A frame takes the first of these ways that it can:
+//!
+//! | way | frame | packets are read |
+//! | --- | --- | --- |
+//! | `whole` | uniform, of an interface that takes whole frames | not at all |
+//! | `frame` | uniform, of a plain, routed interface | against one pattern |
+//! | `frame_of_interfaces` | of plain interfaces in the same mode | against a pattern of each |
+//! | `frame_of_one_sub` | of a port; same tags, same destination | against one pattern |
+//! | `frame_of_subs` | of a port; one tag each | one by one |
+//! | `frame_by_tags` | with any that reads tags | one by one: `packet_by_tags` |
+//! | `packet` | any other, and what the ways above leave | one by one |
 
 use crate::Ethertypes;
 use crate::tagged::Run;
@@ -38,8 +61,8 @@ pub static NODE: NodeDecl = NodeDecl {
             types: cx.shared(),
             ip4: None,
             row: IfRow::default(),
-            uniform: false,
-            mode_input: None,
+            is_uniform: false,
+            whole_frame: None,
         })
     },
     ..NodeDecl::DEFAULT
@@ -52,33 +75,34 @@ struct EthernetInput {
     ip4: Option<Verdict>,
     /// Interface row of the frame, if all its packets share one interface.
     row: IfRow,
-    uniform: bool,
-    /// Next node of the frame, if its interface is up and in another mode than routed.
-    mode_input: Option<Verdict>,
+    /// Whether they do.
+    is_uniform: bool,
+    /// Verdict of all packets, if the mode's node takes whole frames of the interface.
+    whole_frame: Option<Verdict>,
 }
 
 const HEADER: usize = 14;
-/// Length of a header with two tags, and of what may be a third one's type.
-const TAGGED: usize = 24;
+/// Bytes of a header with two tags, and of what may be the type of a third.
+const TWO_TAGS: usize = 24;
 
 /// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags but
 /// for their priorities, the same type behind a header of `header` bytes, and no group address; and
 /// if `same_host`, with the same destination.
-fn alike_to(head: &[u8; TAGGED], header: usize, same_host: bool) -> [Pattern; 2] {
-    let mut mask = [0; TAGGED];
+fn head_patterns(head: &[u8; TWO_TAGS], header: usize, same_host: bool) -> [Pattern; 2] {
+    let mut mask = [0; TWO_TAGS];
     mask[0] = 1;
     if same_host {
         mask[..6].fill(0xff);
     }
-    mask[12..header.min(TAGGED)].fill(0xff);
+    mask[12..header.min(TWO_TAGS)].fill(0xff);
     // The priority is in the first byte behind each TPID.
-    for at in (14..header.min(TAGGED)).step_by(4) {
+    for at in (14..header.min(TWO_TAGS)).step_by(4) {
         mask[at] = 0x0f;
     }
     let (mut first, mut last) = ([[0; 16]; 2], [[0; 16]; 2]);
     for (to, of) in [(0, head), (1, &mask)] {
         first[to].copy_from_slice(&of[..16]);
-        last[to].copy_from_slice(&of[TAGGED - 16..]);
+        last[to].copy_from_slice(&of[TWO_TAGS - 16..]);
     }
     // What both have is compared once.
     last[1][..8].fill(0);
@@ -86,10 +110,10 @@ fn alike_to(head: &[u8; TAGGED], header: usize, same_host: bool) -> [Pattern; 2]
 }
 
 /// Pattern of the first 16 bytes of a packet that takes the fast path.
-fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
+fn plain_pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
     let (mut want, mut mask) = ([0u8; 16], [0u8; 16]);
     if row.accept_all {
-        // Any destination address is accepted, but broadcast and multicast frames are counted.
+        // Any destination address is accepted, but broadcast and multicast packets are counted.
         mask[0] = 1;
     } else {
         want[..6].copy_from_slice(&row.mac.0);
@@ -101,10 +125,10 @@ fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
 }
 
 impl EthernetInput {
-    /// Counts and marks broadcast and multicast frames. Returns whether the frame is addressed to
+    /// Counts and marks broadcast and multicast packets. Returns whether a packet is addressed to
     /// this interface by its first address. Always inlined: a call would keep the packet in memory.
     #[inline(always)]
-    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
+    fn is_for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
             cx.stats().interface(p.rx_if()).received_by_group(dst, p.total_len() as u64);
             p.mark(Flags::GROUP);
@@ -117,11 +141,17 @@ impl EthernetInput {
     /// packet along, which otherwise would be kept in memory for it.
     #[cold]
     #[inline(never)]
-    fn to_another(&self, cx: &NodeCx<'_>, p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
+    fn packet_to_another(
+        &self,
+        cx: &NodeCx<'_>,
+        p: PktMut<'_>,
+        kind: u16,
+        header: usize,
+    ) -> Verdict {
         let table = self.interfaces.load(cx.guard());
         match p.data().first_chunk() {
             Some(dst) if table.is_secondary_mac(p.rx_if(), *dst) => {
-                self.by_type(cx, p, kind, header)
+                self.packet_by_type(cx, p, kind, header)
             }
             _ => Verdict::drop(NOT_US),
         }
@@ -129,19 +159,25 @@ impl EthernetInput {
 
     /// Passes on what is addressed to an interface.
     #[inline(always)]
-    fn by_type(&self, cx: &NodeCx<'_>, mut p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
+    fn packet_by_type(
+        &self,
+        cx: &NodeCx<'_>,
+        mut p: PktMut<'_>,
+        kind: u16,
+        header: usize,
+    ) -> Verdict {
         match self.ip4 {
             Some(v) if kind == ethertype::IPV4 => {
                 p.pull(header);
                 v
             }
-            _ => self.other(cx, p, kind, header),
+            _ => self.packet_by_rare_type(cx, p, kind, header),
         }
     }
 
     /// As the kernel, for a frame of several interfaces, if all are in the same mode.
     #[inline(never)]
-    fn mixed(
+    fn frame_of_interfaces(
         &mut self,
         cx: &mut NodeCx<'_>,
         frame: &mut Frame,
@@ -152,8 +188,8 @@ impl EthernetInput {
         let mode_input = table.get(frame.rx_if(0)).mode_input;
         let same = |row: &IfRow| row.is_plain && row.mode_input == mode_input;
         if !frame.rx_runs().all(|(rx_if, _)| same(table.get(rx_if))) {
-            if frame.rx_runs().any(|(rx_if, _)| table.get(rx_if).looks_at_tags) {
-                return self.tagged(cx, frame, each);
+            if frame.rx_runs().any(|(rx_if, _)| table.get(rx_if).reads_tags) {
+                return self.frame_by_tags(cx, frame, each);
             }
             return FrameVerdict::PerPacket;
         }
@@ -164,7 +200,7 @@ impl EthernetInput {
         let kind = [kind[0], kind[1]];
         let known = self.types.load(guard).get(u16::from_be_bytes(kind));
         let Some(next) = known.map(Verdict::node) else { return FrameVerdict::PerPacket };
-        let of = |rx_if: SwIfIndex| (rx_if, pattern(table.get(rx_if), kind));
+        let of = |rx_if: SwIfIndex| (rx_if, plain_pattern(table.get(rx_if), kind));
         let mut last = of(frame.rx_if(0));
         let rest = Rows::of(frame.heads().enumerate().map(|(i, head)| {
             let rx_if = frame.rx_if(i as u8);
@@ -184,12 +220,12 @@ impl EthernetInput {
     /// Decides about a frame of one port whose packets have the same tags, and if that routes, go
     /// to the same address; `None`, with nothing done, if they do not, or need a closer look.
     #[inline(always)]
-    fn alike(&self, cx: &mut NodeCx<'_>, frame: &mut Frame) -> Option<Verdict> {
+    fn frame_of_one_sub(&self, cx: &mut NodeCx<'_>, frame: &mut Frame) -> Option<Verdict> {
         let Iface::Uniform(port) = frame.rx() else { return None };
         let table = self.interfaces.load(cx.guard());
         let subs = table.subs(port).filter(|_| table.get(port).admin_up)?;
         let n = frame.len();
-        let mut heads = frame.long_heads::<TAGGED>()?;
+        let mut heads = frame.long_heads::<TWO_TAGS>()?;
         let first = heads.next()?;
         let (sub, header) = subs.find(first).ok()?;
         let sw_if = if sub == LOCAL_IF { port } else { sub };
@@ -202,7 +238,7 @@ impl EthernetInput {
             None if first[..6] != row.mac.0 && !row.accept_all => return None,
             None => Verdict::node(self.types.load(cx.guard()).get(kind)?),
         };
-        let [a, b] = alike_to(first, header, row.mode_input.is_none());
+        let [a, b] = head_patterns(first, header, row.mode_input.is_none());
         if !Pattern::both_match_all(&a, &b, heads) {
             return None;
         }
@@ -224,7 +260,7 @@ impl EthernetInput {
     /// are not routed, have not exactly one tag, or need a closer look are left. `None`, with
     /// nothing done, if the frame is not one of such packets.
     #[inline(always)]
-    fn each_vlan(
+    fn frame_of_subs(
         &self,
         cx: &mut NodeCx<'_>,
         frame: &mut Frame,
@@ -237,7 +273,7 @@ impl EthernetInput {
         }
         let table = self.interfaces.load(cx.guard());
         let subs = table.subs(port).filter(|_| table.get(port).admin_up)?;
-        let first = frame.data(0).first_chunk::<TAGGED>()?;
+        let first = frame.data(0).first_chunk::<TWO_TAGS>()?;
         let kind = [first[ONE_TAG - 2], first[ONE_TAG - 1]];
         let next = Verdict::node(self.types.load(cx.guard()).get(u16::from_be_bytes(kind))?);
         // Those of a sub-interface with features go there together.
@@ -246,7 +282,7 @@ impl EthernetInput {
             return None;
         }
         let (mut rest, mut rx_ifs) = (Rows::NONE, [port; FRAME_SIZE]);
-        for (i, (head, len)) in frame.long_heads::<TAGGED>()?.zip(frame.lengths()).enumerate() {
+        for (i, (head, len)) in frame.long_heads::<TWO_TAGS>()?.zip(frame.lengths()).enumerate() {
             let [a, b, c, d, e, f, ..] = *head;
             let sw_if = subs.find_one(head);
             let row = table.get(sw_if);
@@ -271,7 +307,7 @@ impl EthernetInput {
 
     /// As the kernel, for a frame of which some packets may belong to sub-interfaces.
     #[inline(never)]
-    fn tagged(
+    fn frame_by_tags(
         &mut self,
         cx: &mut NodeCx<'_>,
         frame: &mut Frame,
@@ -288,27 +324,27 @@ impl EthernetInput {
                 _ => (p.rx_if(), table.get(p.rx_if())),
             };
             last = Some((rx_if, row));
-            *verdict = match row.looks_at_tags {
-                true => self.by_tags(cx, table, row, p, &mut run),
-                false => self.enter(cx, row, p, HEADER),
+            *verdict = match row.reads_tags {
+                true => self.packet_by_tags(cx, table, row, p, &mut run),
+                false => self.packet_of(cx, row, p, HEADER),
             };
         }
         run.end(cx);
         FrameVerdict::Each(Rows::NONE)
     }
 
-    /// As [`tagged`](Self::tagged), for one packet.
+    /// As [`frame_by_tags`](Self::frame_by_tags), for one packet.
     #[inline(never)]
-    fn alone(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+    fn packet_alone_by_tags(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let (table, mut run) = (self.interfaces.load(cx.guard()), Run::default());
-        let verdict = self.by_tags(cx, table, table.get(p.rx_if()), p, &mut run);
+        let verdict = self.packet_by_tags(cx, table, table.get(p.rx_if()), p, &mut run);
         run.end(cx);
         verdict
     }
 
     /// Decides about a packet of an interface that has sub-interfaces, or is one.
     #[inline]
-    fn by_tags(
+    fn packet_by_tags(
         &self,
         cx: &mut NodeCx<'_>,
         table: &IfTable,
@@ -323,10 +359,10 @@ impl EthernetInput {
         let Some(subs) = table.subs(port) else {
             // It is from a frame of packets of one sub-interface.
             let header = interface::header_len(p.data());
-            return self.enter(cx, row, p, header);
+            return self.packet_of(cx, row, p, header);
         };
         match subs.find(p.data()) {
-            Ok((SwIfIndex(0), header)) => self.enter(cx, row, p, header),
+            Ok((SwIfIndex(0), header)) => self.packet_of(cx, row, p, header),
             Ok((sw_if, header)) => {
                 p.set_rx_if(sw_if);
                 // For the port, also if the packet comes again as one of the sub-interface.
@@ -344,7 +380,7 @@ impl EthernetInput {
                 if run.add(cx, sw_if, p.total_len()) {
                     return run.take(cx, p);
                 }
-                self.enter(cx, sub, p, header)
+                self.packet_of(cx, sub, p, header)
             }
             Err(NoInterface::Short) => Verdict::drop(SHORT),
             // A port in layer 2 takes what none of its sub-interfaces does.
@@ -355,7 +391,7 @@ impl EthernetInput {
     /// Decides about a packet of an interface, whose Ethernet header with its tags has `header`
     /// bytes.
     #[inline]
-    fn enter(&self, cx: &NodeCx<'_>, row: &IfRow, mut p: PktMut<'_>, header: usize) -> Verdict {
+    fn packet_of(&self, cx: &NodeCx<'_>, row: &IfRow, mut p: PktMut<'_>, header: usize) -> Verdict {
         if !row.admin_up {
             return Verdict::drop(DOWN);
         }
@@ -372,20 +408,20 @@ impl EthernetInput {
             return Verdict::drop(VLAN);
         }
         let kind = u16::from_be_bytes([a, b]);
-        if !Self::for_us(cx, row, dst, &mut p) {
-            return self.to_another(cx, p, kind, header);
+        if !Self::is_for_us(cx, row, dst, &mut p) {
+            return self.packet_to_another(cx, p, kind, header);
         }
-        self.by_type(cx, p, kind, header)
+        self.packet_by_type(cx, p, kind, header)
     }
 
-    /// Decides about a packet of an interface that is down, not routed, or looks at tags.
+    /// Decides about a packet of an interface that is down, not routed, or reads tags.
     #[inline(never)]
-    fn unusual(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        if let Some(all) = self.mode_input {
+    fn packet_not_plain(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        if let Some(all) = self.whole_frame {
             return all;
         }
         match self.row.mode_input {
-            _ if self.row.looks_at_tags => self.alone(cx, p),
+            _ if self.row.reads_tags => self.packet_alone_by_tags(cx, p),
             Some(node) if self.row.admin_up => Verdict::node(node),
             None if p.data().len() < HEADER => Verdict::drop(SHORT),
             _ => Verdict::drop(DOWN),
@@ -394,7 +430,13 @@ impl EthernetInput {
 
     /// Decides about a packet by an ethertype that is not the usual one.
     #[cold]
-    fn other(&self, cx: &NodeCx<'_>, mut p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
+    fn packet_by_rare_type(
+        &self,
+        cx: &NodeCx<'_>,
+        mut p: PktMut<'_>,
+        kind: u16,
+        header: usize,
+    ) -> Verdict {
         let is_tag = |kind| kind == ethertype::VLAN || kind == ethertype::DOT1AD;
         let (mut kind, mut header) = (kind, header);
         if is_tag(kind) && header == HEADER {
@@ -422,12 +464,12 @@ impl Node for EthernetInput {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         let guard = cx.guard();
-        self.uniform = matches!(frame.rx(), Iface::Uniform(_));
-        self.mode_input = None;
+        self.is_uniform = matches!(frame.rx(), Iface::Uniform(_));
+        self.whole_frame = None;
         if let Iface::Uniform(sw_if) = frame.rx() {
             let row = self.interfaces.load(guard).get(sw_if);
             if let Some(node) = row.whole_input {
-                self.mode_input = Some(Verdict::node(node));
+                self.whole_frame = Some(Verdict::node(node));
                 self.row.is_plain = false;
                 return;
             }
@@ -438,24 +480,24 @@ impl Node for EthernetInput {
 
     #[inline]
     fn whole(&self) -> Option<Verdict> {
-        self.mode_input
+        self.whole_frame
     }
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        if !self.uniform {
+        if !self.is_uniform {
             self.row = *self.interfaces.load(cx.guard()).get(p.rx_if());
         }
         if !self.row.is_plain || self.row.mode_input.is_some() {
-            return self.unusual(cx, p);
+            return self.packet_not_plain(cx, p);
         }
         let Some(header) = p.data().first_chunk::<HEADER>() else { return Verdict::drop(SHORT) };
         let dst = [header[0], header[1], header[2], header[3], header[4], header[5]];
         let kind = u16::from_be_bytes([header[12], header[13]]);
-        if !Self::for_us(cx, &self.row, dst, &mut p) {
-            return self.to_another(cx, p, kind, HEADER);
+        if !Self::is_for_us(cx, &self.row, dst, &mut p) {
+            return self.packet_to_another(cx, p, kind, HEADER);
         }
-        self.by_type(cx, p, kind, HEADER)
+        self.packet_by_type(cx, p, kind, HEADER)
     }
 
     /// Packets are compared with the most frequent header: addressed to this
@@ -470,16 +512,16 @@ impl Node for EthernetInput {
         if frame.is_empty() {
             return FrameVerdict::PerPacket;
         }
-        if !self.uniform {
-            return self.mixed(cx, frame, each);
+        if !self.is_uniform {
+            return self.frame_of_interfaces(cx, frame, each);
         }
         if !self.row.is_plain {
-            return match self.row.looks_at_tags {
-                true => match self.alike(cx, frame) {
+            return match self.row.reads_tags {
+                true => match self.frame_of_one_sub(cx, frame) {
                     Some(verdict) => FrameVerdict::Whole(verdict),
-                    None => match self.each_vlan(cx, frame, each) {
+                    None => match self.frame_of_subs(cx, frame, each) {
                         Some(verdict) => verdict,
-                        None => self.tagged(cx, frame, each),
+                        None => self.frame_by_tags(cx, frame, each),
                     },
                 },
                 false => FrameVerdict::PerPacket,
@@ -489,7 +531,7 @@ impl Node for EthernetInput {
         let kind = [kind[0], kind[1]];
         let known = self.types.load(cx.guard()).get(u16::from_be_bytes(kind));
         let Some(next) = known.map(Verdict::node) else { return FrameVerdict::PerPacket };
-        let pattern = pattern(&self.row, kind);
+        let pattern = plain_pattern(&self.row, kind);
         let rest = if frame.long_heads().is_some_and(|heads| pattern.matches_all(heads)) {
             Rows::NONE
         } else {
