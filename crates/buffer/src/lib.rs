@@ -15,6 +15,7 @@ mod frame;
 mod meta;
 mod packet;
 mod pool;
+mod region;
 mod rows;
 pub mod simd;
 
@@ -27,6 +28,7 @@ pub use packet::{Lineage, Packet, Segments};
 pub use pool::{
     BATCH, DEFAULT_DATA_SIZE, HEADROOM, PageKind, Pool, PoolAudit, PoolConfig, PoolError,
 };
+pub use region::Region;
 pub use rows::Rows;
 
 thalweg_wire::number! {

@@ -146,14 +146,14 @@ pub struct PoolAudit {
 }
 
 pub(crate) struct Inner {
-    base: NonNull<u8>,
-    map_len: usize,
-    stride: usize,
+    pub(crate) base: NonNull<u8>,
+    pub(crate) map_len: usize,
+    pub(crate) stride: usize,
     /// Multiplicative inverse of a buffer's size in cache lines: see [`inverse`].
     inverse: u64,
-    count: usize,
-    data_size: usize,
-    pages: PageKind,
+    pub(crate) count: usize,
+    pub(crate) data_size: usize,
+    pub(crate) pages: PageKind,
     depot: Depot,
     cached: Mutex<Vec<Arc<Published>>>,
     /// Buffers of packets that were dropped outside the packet path, one by one.
@@ -294,7 +294,7 @@ impl Pool {
 
 impl Inner {
     #[inline]
-    fn at(&self, index: u32) -> NonNull<BufHdr> {
+    pub(crate) fn at(&self, index: u32) -> NonNull<BufHdr> {
         debug_assert!((index as usize) < self.count);
         // SAFETY: index < count, so the buffer lies within the mapping.
         unsafe { self.base.add(index as usize * self.stride).cast() }
@@ -475,7 +475,7 @@ fn map(bytes: usize, c: &PoolConfig) -> Result<(NonNull<u8>, usize, PageKind), P
     };
     let plain = || {
         let len = bytes.next_multiple_of(M2);
-        anon(len, MapFlags::empty()).map(|p| (p, len)).map_err(|source| PoolError::Map {
+        anon_aligned(len, M2).map(|p| (p, len)).map_err(|source| PoolError::Map {
             mib: len >> 20,
             buffers: c.buffers,
             source,
@@ -534,6 +534,22 @@ fn anon(len: usize, flags: MapFlags) -> Result<NonNull<u8>, rustix::io::Errno> {
     NonNull::new(p.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)
 }
 
+/// Maps pages that begin at a multiple of `align`, so that huge pages can take all their places.
+fn anon_aligned(len: usize, align: usize) -> Result<NonNull<u8>, rustix::io::Errno> {
+    let wide = anon(len + align, MapFlags::empty())?;
+    let before = wide.addr().get().next_multiple_of(align) - wide.addr().get();
+    // SAFETY: both ends are within the mapping, which nothing uses yet.
+    unsafe {
+        let base = wide.add(before);
+        for (from, bytes) in [(wide, before), (base.add(len), align - before)] {
+            if bytes > 0 {
+                rustix::mm::munmap(from.as_ptr().cast::<c_void>(), bytes)?;
+            }
+        }
+        Ok(base)
+    }
+}
+
 /// Compile-time check of the header's size: nodes rely on meta being one cache line.
 const _: () = {
     assert!(size_of::<BufHdr>() == HEADER);
@@ -548,6 +564,12 @@ const _: () = {
 };
 
 impl BufHdr {
+    /// Returns the buffer's position in its pool.
+    #[inline]
+    pub(crate) fn index(&self) -> u32 {
+        self.pool.index
+    }
+
     pub(crate) fn home_data_size(&self) -> usize {
         self.pool.home.data_size()
     }
