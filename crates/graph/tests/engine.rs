@@ -428,6 +428,16 @@ fn ids_and_counters_of_nodes_return() {
             lab.settle(rx + 5, 0);
             assert_eq!(lab.c.node_counts(0, id)[1], 5);
         }
+        for error in base..base + decl.errors.len() as u32 {
+            // As its worker does, which rests.
+            lab.c.worker_stats(0).error(error).add(1);
+        }
+        // What has counted is a counter of the node that it is shown with.
+        for (at, (of, _)) in lab.c.errors().iter().enumerate().skip(errors) {
+            let of = &lab.c.nodes()[usize::from(of.0)];
+            let own = of.error_base as usize..of.error_base as usize + of.errors.len();
+            assert!(own.contains(&at) || lab.c.error_count(0, at as u32) == 0, "{n}: {at}");
+        }
         lab.c.remove_node(id);
         lab.c.sync();
         last = Some(id);

@@ -8,6 +8,7 @@ use crate::part::Part;
 use crate::stats::{MAX_ERRORS, MAX_NODES};
 use crate::worker::NodeInfo;
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use thalweg_tables::qsbr::{Domain, Tag};
 
@@ -90,8 +91,11 @@ impl Control {
                 return Err(e);
             }
         };
-        if let Some((base, len)) = was.filter(|(base, _)| *base != error_base) {
+        // By their number: a node without counters may have the same first one.
+        if let Some((base, len)) = was.filter(|(_, len)| *len != d.errors.len()) {
             self.retired.ranges.entry(len).or_default().push(base);
+            // Counts of the last owner are not shown as those of the node that has its id.
+            self.begin_error_counts(base..base + len as u32);
         }
         for (at, error) in (error_base as usize..).zip(d.errors) {
             match self.errors.get_mut(at) {
@@ -140,10 +144,16 @@ impl Control {
     /// Has the counters of a node begin at zero: the node that had its id before has counted, too.
     fn begin_counts(&mut self, id: NodeId) {
         let e = &self.nodes[usize::from(id.0)];
-        let errors = e.error_base..e.error_base + e.errors.len() as u32;
+        self.begin_error_counts(e.error_base..e.error_base + e.errors.len() as u32);
         for w in 0..self.workers.len() {
             let counts = self.node_counts_raw(w, id);
             set_baseline(&mut self.baseline.nodes, w, usize::from(id.0), counts, [0; 4]);
+        }
+    }
+
+    /// The same of drop reasons and other counters.
+    fn begin_error_counts(&mut self, errors: Range<u32>) {
+        for w in 0..self.workers.len() {
             for error in errors.clone() {
                 let count = self.worker_stats(w).error(error).get();
                 set_baseline(&mut self.baseline.errors, w, error as usize, count, 0);

@@ -4,6 +4,7 @@ mod latency;
 mod layout;
 mod logging;
 mod nat_statistics;
+mod node_statistics;
 pub(crate) mod serve;
 mod signals;
 mod statistics;

@@ -16,12 +16,13 @@ use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_feat_arp::ArpCounters;
 use thalweg_feat_nd::NdCounters;
 use thalweg_fib::{Dpo, Forwarding};
+use thalweg_graph::Control;
 use thalweg_graph::stats::{IfCounter, IfTotals, Unit};
-use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
 
 use super::RunError;
 use super::nat_statistics::NatCounters;
+use super::node_statistics::{Errors, Nodes};
 use crate::metrics::state::Nat;
 
 /// Bytes of the segment unless it is said otherwise; they are used as they are needed.
@@ -72,38 +73,6 @@ const ARP: [&str; 6] = thalweg_feat_arp::counters::NAMES;
 /// Counters of neighbour discovery of each interface, below `/net/ip6-nd`.
 const ND: [&str; 4] = thalweg_feat_nd::counters::NAMES;
 
-/// Reasons that VPP's clients know by another name.
-const OTHER_NAMES: [(&str, &str, &str); 13] = [
-    ("ip4-rewrite", "ip4 MTU exceeded and DF set", "/err/ip4-input/mtu_exceeded"),
-    ("nat44-ed-in2out", "out of ports", "/err/nat44-ed-in2out-slowpath/out of ports"),
-    (
-        "nat44-ed-in2out",
-        "maximum sessions exceeded",
-        "/err/nat44-ed-in2out-slowpath/maximum sessions exceeded",
-    ),
-    ("nat44-ed-in2out-output", "out of ports", "/err/nat44-ed-in2out-output-slowpath/out of ports"),
-    (
-        "nat44-ed-in2out-output",
-        "maximum sessions exceeded",
-        "/err/nat44-ed-in2out-output-slowpath/maximum sessions exceeded",
-    ),
-    (
-        "nat44-ed-out2in",
-        "maximum sessions exceeded",
-        "/err/nat44-ed-out2in-slowpath/maximum sessions exceeded",
-    ),
-    ("ip6-rewrite", "ip6 MTU exceeded", "/err/ip6-input/mtu_exceeded"),
-    ("mpls-input", "mpls ttl expired", "/err/mpls-input/ttl_expired"),
-    ("mpls-not-enabled", "mpls is not enabled on the interface", "/err/mpls-input/not_enabled"),
-    ("mpls-lookup", "mpls label is bound to a drop", "/err/mpls-input/drop"),
-    ("mpls-lookup", "mpls packet to the router itself", "/err/mpls-input/punt"),
-    ("mpls-lookup", "mpls label is not bound", "/err/mpls-lookup/no_label"),
-    ("mpls-frag", "mpls MTU exceeded and DF set", "/err/mpls-frag/dont_fragment_set"),
-];
-
-/// Counters of each node, as [`Control::node_counts`] gives them.
-const NODE: [&str; 4] = ["calls", "vectors", "clocks", "suspends"];
-
 struct System {
     heartbeat: Slot,
     boottime: Slot,
@@ -117,16 +86,6 @@ struct System {
     /// Sessions of translation by worker, and the most that one may have.
     sessions: Slot,
     sessions_max: Slot,
-}
-
-struct Nodes {
-    names: Slot,
-    counts: [Slot; 4],
-    known: usize,
-    /// Nodes that have links.
-    linked: usize,
-    period: Duration,
-    due: Instant,
 }
 
 /// Lives on the main thread.
@@ -144,8 +103,7 @@ struct Statistics {
     digests: Vec<Option<u64>>,
     /// Interfaces that may have come or gone since.
     changed: BTreeSet<SwIfIndex>,
-    errors: Slot,
-    errors_known: usize,
+    errors: Errors,
     nodes: Option<Nodes>,
     routes: Routes,
     nat: NatCounters,
@@ -258,7 +216,7 @@ impl Statistics {
                 let system = System::new(s, heartbeat, last_clear, rows)?;
                 let names = s.names("/if/names")?;
                 let counters = IfSlot::all(s, rows)?;
-                let errors = s.simple("/node/errors", rows)?;
+                let errors = Errors::new(s, rows)?;
                 // A name that VPP's clients look up: it counts nothing there, either.
                 let none = s.simple("/node/no-errors", rows)?;
                 s.widen(none, 1)?;
@@ -281,7 +239,6 @@ impl Statistics {
                 digests: Vec::new(),
                 changed: all_interfaces(c),
                 errors,
-                errors_known: 0,
                 nodes,
                 routes,
                 nat,
@@ -305,18 +262,12 @@ impl Statistics {
         self.system(c);
         self.count_interfaces(c);
         self.count_neighbors(c);
-        for worker in 0..c.workers() {
-            for error in 0..self.errors_known {
-                let count = c.error_count(worker, error as u32);
-                self.segment.count(self.errors, worker + 1, error, [count]);
-            }
-        }
+        self.errors.count(c, &self.segment);
         self.routes.count(c, &self.segment);
         self.nat.count(c, &self.segment);
         let now = Instant::now();
-        if let Some(nodes) = self.nodes.as_mut().filter(|nodes| nodes.due <= now) {
-            nodes.due = now + nodes.period;
-            nodes.count(c, &self.segment);
+        if let Some(nodes) = &mut self.nodes {
+            nodes.count_if_due(c, &self.segment, now);
         }
     }
 
@@ -412,15 +363,12 @@ impl Statistics {
             }
             self.changed.remove(&sw_if);
         }
-        if c.errors().len() > self.errors_known {
-            self.describe_errors(c)?;
-        }
+        self.errors.describe(c, &mut self.segment)?;
         let nat = self.nat.describe(c, &mut self.segment);
         let routes = self.routes.describe(c, &mut self.segment);
         // The last, as nobody may need them.
-        match &mut self.nodes {
-            Some(nodes) if c.nodes().len() > nodes.known => nodes.describe(c, &mut self.segment)?,
-            _ => {}
+        if let Some(nodes) = &mut self.nodes {
+            nodes.describe(c, &mut self.segment)?;
         }
         nat.and(routes)
     }
@@ -453,26 +401,6 @@ impl Statistics {
             }
             Ok(())
         })
-    }
-
-    fn describe_errors(&mut self, c: &Control) -> Result<(), SegmentError> {
-        let (slot, from) = (self.errors, self.errors_known);
-        self.segment.change(|s| {
-            s.widen(slot, c.errors().len())?;
-            for (i, (node, error)) in c.errors().iter().enumerate().skip(from) {
-                let node = c.nodes()[usize::from(node.0)].name.replace('/', "_");
-                let link = format!("/err/{node}/{}", error.text.replace('/', "_"));
-                link_once(s, &link, slot, i)?;
-                let is_it =
-                    |(of, text, _): &&(&str, &str, &str)| (*of, *text) == (&*node, error.text);
-                if let Some((_, _, other)) = OTHER_NAMES.iter().find(is_it) {
-                    link_once(s, other, slot, i)?;
-                }
-            }
-            Ok(())
-        })?;
-        self.errors_known = c.errors().len();
-        Ok(())
     }
 }
 
@@ -546,48 +474,6 @@ impl Routes {
     }
 }
 
-impl Nodes {
-    fn new(
-        s: &mut Change<'_>,
-        rows: usize,
-        (linked, period): (usize, Duration),
-    ) -> Result<Nodes, SegmentError> {
-        let names = s.names("/sys/node/names")?;
-        let counts = slots(NODE, |name| s.simple(&format!("/sys/node/{name}"), rows))?;
-        Ok(Nodes { names, counts, known: 0, linked, period, due: Instant::now() })
-    }
-
-    fn describe(&mut self, c: &Control, segment: &mut Segment) -> Result<(), SegmentError> {
-        segment.change(|s| {
-            for (i, node) in c.nodes().iter().enumerate().skip(self.known) {
-                s.name(self.names, i, Some(&node.name))?;
-                for (slot, counter) in self.counts.iter().zip(NODE) {
-                    s.widen(*slot, i + 1)?;
-                    if i >= self.linked {
-                        continue;
-                    }
-                    let link = format!("/nodes/{}/{counter}", node.name.replace('/', "_"));
-                    link_once(s, &link, *slot, i)?;
-                }
-            }
-            Ok(())
-        })?;
-        self.known = c.nodes().len();
-        Ok(())
-    }
-
-    fn count(&self, c: &Control, segment: &Segment) {
-        for worker in 0..c.workers() {
-            for node in 0..self.known {
-                let counts = c.node_counts(worker, NodeId(node as u16));
-                for (slot, count) in self.counts.iter().zip(counts) {
-                    segment.count(*slot, worker + 1, node, [count]);
-                }
-            }
-        }
-    }
-}
-
 /// Adds a worker's counters of an interface to a number that differs when one of them does.
 fn digest(so_far: u64, t: &IfTotals) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -626,16 +512,8 @@ impl Turns {
     }
 }
 
-/// Adds a link, unless its name is too long, or that of a node that had been here before.
-fn link_once(s: &mut Change<'_>, name: &str, to: Slot, column: usize) -> Result<(), SegmentError> {
-    match s.link(name, to, column as u32) {
-        Err(error @ (SegmentError::Full(_) | SegmentError::Memory { .. })) => Err(error),
-        Err(SegmentError::Exists(_) | SegmentError::Name(_)) | Ok(_) => Ok(()),
-    }
-}
-
 /// A slot for each name.
-fn slots<const N: usize>(
+pub(super) fn slots<const N: usize>(
     names: [&str; N],
     mut make: impl FnMut(&str) -> Result<Slot, SegmentError>,
 ) -> Result<[Slot; N], SegmentError> {
