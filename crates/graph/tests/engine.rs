@@ -334,6 +334,41 @@ fn traces_show_each_step_and_the_reason_of_a_drop() {
     lab.close();
 }
 
+/// What was asked for of a node ends with it: its number may be another one's later, and a node
+/// of its name is another interface's.
+#[test]
+fn traces_that_were_asked_for_end_with_their_node() {
+    let mut lab = Lab::new(1);
+    let build = lab::runtime(&lab.c);
+    let first = lab.c.add_node("if1-output", &lab::RUNTIME, build).expect("room");
+    let inject = |lab: &mut Lab, node| {
+        lab.c.inject(0, thalweg_graph::Inject { node, bytes: vec![0; 64], ..Default::default() });
+        lab.c.sync();
+        lab.c.ask(|core| core.traces())[0].clone().expect("an answer").len()
+    };
+    lab.c.ask(move |core| core.trace_add(first, 9, None));
+    assert_eq!(inject(&mut lab, first), 1);
+    lab.c.remove_node(first);
+    assert_eq!(inject(&mut lab, first), 1);
+    let build = lab::runtime(&lab.c);
+    assert_eq!(lab.c.add_node("if1-output", &lab::RUNTIME, build).expect("room"), first);
+    assert_eq!(inject(&mut lab, first), 1);
+    lab.c.ask(move |core| core.trace_add(first, 9, None));
+    lab.c.remove_node(first);
+    // Others come and go until one has the number.
+    for n in 2.. {
+        let build = lab::runtime(&lab.c);
+        let id = lab.c.add_node(&format!("if{n}-output"), &lab::RUNTIME, build).expect("room");
+        if id == first {
+            break;
+        }
+        lab.c.remove_node(id);
+        lab.c.sync();
+    }
+    assert_eq!(inject(&mut lab, first), 1);
+    lab.close();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

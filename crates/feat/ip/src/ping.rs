@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Output, Task, TaskPoll};
-use thalweg_device::SwIfIndex;
+use thalweg_device::{InterfaceEvent, SwIfIndex};
 use thalweg_fib::{Dpo, Forwarding, Kind, TableId};
 use thalweg_graph::{Control, Inject, NodeId, clock};
 use thalweg_tables::Address;
@@ -58,10 +58,24 @@ pub struct Reply {
     pub at: u64,
 }
 
+/// What a session has heard, and whether its interfaces are still those that it began with.
+#[derive(Default)]
+struct Session {
+    replies: VecDeque<Reply>,
+    /// Interface whose address is the source.
+    source: Option<SwIfIndex>,
+    /// Interface whose table the requests are looked up in.
+    rx_if: SwIfIndex,
+    /// Name of the source, which is deleted: another interface may have its number now.
+    without_source: Option<String>,
+    /// The other one is deleted.
+    without_rx: bool,
+}
+
 /// All sessions, by ICMP identifier.
 pub(crate) struct Pings {
     next: u16,
-    sessions: HashMap<u16, VecDeque<Reply>>,
+    sessions: HashMap<u16, Session>,
 }
 
 impl Pings {
@@ -70,7 +84,7 @@ impl Pings {
         for _ in 0..=u16::MAX {
             self.next = self.next.wrapping_add(1);
             if !self.sessions.contains_key(&self.next) {
-                self.sessions.insert(self.next, VecDeque::new());
+                self.sessions.insert(self.next, Session::default());
                 return Some(self.next);
             }
         }
@@ -82,16 +96,32 @@ pub(crate) fn init(c: &mut Control) {
     // Keeps apart from other router processes on the same host.
     let next = std::process::id() as u16;
     c.insert(Pings { next, sessions: HashMap::new() });
+    c.subscribe(|c, event: &InterfaceEvent| {
+        if let InterfaceEvent::Deleted(i) = *event {
+            interface_gone(c, i);
+        }
+    });
+}
+
+/// Tells sessions that an interface is about to be deleted.
+fn interface_gone(c: &Control, sw_if: SwIfIndex) {
+    let pings = c.state::<Pings>();
+    for session in pings.borrow_mut().sessions.values_mut() {
+        if session.source == Some(sw_if) && session.without_source.is_none() {
+            session.without_source = Some(c.interface_name(sw_if));
+        }
+        session.without_rx |= session.rx_if == sw_if;
+    }
 }
 
 /// Passes an echo reply to the session that waits for it.
 pub fn received(c: &Control, reply: Reply) {
     let pings = c.state::<Pings>();
     let mut pings = pings.borrow_mut();
-    if let Some(queue) = pings.sessions.get_mut(&reply.id)
-        && queue.len() < MAX_REPLIES
+    if let Some(session) = pings.sessions.get_mut(&reply.id)
+        && session.replies.len() < MAX_REPLIES
     {
-        queue.push_back(reply);
+        session.replies.push_back(reply);
     }
 }
 
@@ -136,6 +166,7 @@ impl Request {
 struct Plan<A> {
     from: A,
     rx_if: SwIfIndex,
+    table: TableId,
 }
 
 fn no_egress(why: impl std::fmt::Display) -> CliError {
@@ -166,7 +197,7 @@ fn plan<A: Address>(c: &Control, r: &Request, to: A) -> Result<Plan<A>, CliError
         let missing = || no_egress(format_args!("`source <interface>' names the link of {}", r.to));
         let rx_if = r.source.ok_or_else(missing)?;
         let from = family.link_source(c, rx_if).ok_or_else(|| no_source::<A>(c, rx_if))?;
-        return Ok(Plan { from, rx_if });
+        return Ok(Plan { from, rx_if, table });
     }
     let view = ip.lookup(table, to).filter(|v| v.source != Source::Default);
     let Some(view) = view else {
@@ -190,7 +221,7 @@ fn plan<A: Address>(c: &Control, r: &Request, to: A) -> Result<Plan<A>, CliError
         .into_iter()
         .find(mine)
         .ok_or_else(|| no_egress(format_args!("no interface is in table {table}")))?;
-    Ok(Plan { from, rx_if })
+    Ok(Plan { from, rx_if, table })
 }
 
 /// Address of an interface: the one nearest to the next hop.
@@ -212,31 +243,60 @@ fn no_source<A: Address>(c: &Control, sw_if: SwIfIndex) -> CliError {
     ))
 }
 
+/// How a session sends: by which source, and by whose table.
+struct Sender {
+    from: IpAddr,
+    rx_if: SwIfIndex,
+    table: TableId,
+    node: NodeId,
+    build: Builder,
+}
+
+impl Sender {
+    /// # Errors
+    /// If there is no route to the destination, or no source address.
+    fn of(c: &Control, request: &Request) -> Result<Sender, CliError> {
+        match request.to {
+            IpAddr::V4(to) => Sender::of_version(c, request, to.to_bits()),
+            IpAddr::V6(to) => Sender::of_version(c, request, to.to_bits()),
+        }
+    }
+
+    fn of_version<A: Address>(c: &Control, request: &Request, to: A) -> Result<Sender, CliError> {
+        let family = family::<A>(c).map_err(crate::cli_args::route_failed)?;
+        let Plan { from, rx_if, table } = plan(c, request, to)?;
+        let node = c.node(family.lookup_node()).filter(|_| c.workers() > 0);
+        let node = node.ok_or_else(|| CliError::failed("Failed: no worker is running"))?;
+        let build = Box::new(move |echo: Echo<'_>| family.echo_request(from, to, echo));
+        Ok(Sender { from: from.to_ip(), rx_if, table, node, build })
+    }
+
+    /// Returns whether the interface still leads to the table.
+    fn is_current(&self, c: &Control) -> bool {
+        let table = match self.from {
+            IpAddr::V4(_) => c.state::<Ip<u32>>().borrow().table_of(self.rx_if),
+            IpAddr::V6(_) => c.state::<Ip<u128>>().borrow().table_of(self.rx_if),
+        };
+        table == self.table
+    }
+}
+
 /// Starts a session.
 ///
 /// # Errors
 /// If there is no route to the destination, or no source address.
 pub(crate) fn start(c: &mut Control, request: Request) -> Result<Ping, CliError> {
-    match request.to {
-        IpAddr::V4(to) => start_in(c, request, to.to_bits()),
-        IpAddr::V6(to) => start_in(c, request, to.to_bits()),
-    }
-}
-
-fn start_in<A: Address>(c: &mut Control, request: Request, to: A) -> Result<Ping, CliError> {
-    let family = family::<A>(c).map_err(crate::cli_args::route_failed)?;
-    let plan = plan(c, &request, to)?;
-    let node = c.node(family.lookup_node()).filter(|_| c.workers() > 0);
-    let node = node.ok_or_else(|| CliError::failed("Failed: no worker is running"))?;
-    let id = c.state::<Pings>().borrow_mut().open();
+    let sender = Sender::of(c, &request)?;
+    let pings = c.state::<Pings>();
+    let id = pings.borrow_mut().open();
     let id = id.ok_or_else(|| CliError::failed("Failed: too many pings are running"))?;
+    if let Some(session) = pings.borrow_mut().sessions.get_mut(&id) {
+        (session.source, session.rx_if) = (request.source, sender.rx_if);
+    }
     Ok(Ping {
         id,
         worker: usize::from(id) % c.workers(),
-        node,
-        from: plan.from.to_ip(),
-        rx_if: plan.rx_if,
-        build: Box::new(move |echo| family.echo_request(plan.from, to, echo)),
+        sender,
         timeout: clock::ticks_in(request.interval.max(PATIENCE)),
         request,
         stats: Stats::default(),
@@ -388,10 +448,7 @@ type Builder = Box<dyn Fn(Echo<'_>) -> Option<Vec<u8>> + Send>;
 pub(crate) struct Ping {
     id: u16,
     worker: usize,
-    node: NodeId,
-    from: IpAddr,
-    rx_if: SwIfIndex,
-    build: Builder,
+    sender: Sender,
     /// Ticks after which a request counts as lost.
     timeout: u64,
     request: Request,
@@ -415,10 +472,29 @@ impl Ping {
         let at = clock::ticks();
         let seq = self.stats.send(at);
         let data = data(at, self.request.size);
-        if let Some(bytes) = (self.build)(Echo { id: self.id, seq, data: &data }) {
-            let (node, rx_if) = (self.node, self.rx_if);
+        if let Some(bytes) = (self.sender.build)(Echo { id: self.id, seq, data: &data }) {
+            let Sender { node, rx_if, .. } = self.sender;
             c.inject(self.worker, Inject { node, bytes, rx_if, ..Inject::default() });
         }
+    }
+
+    /// Finds another way to send if the interface that it went by is deleted or in another table.
+    ///
+    /// # Errors
+    /// If there is none, or the source that was asked for is deleted.
+    fn renew(&mut self, c: &Control) -> Result<(), CliError> {
+        let pings = c.state::<Pings>();
+        let mut pings = pings.borrow_mut();
+        let Some(session) = pings.sessions.get_mut(&self.id) else { return Ok(()) };
+        if let Some(name) = &session.without_source {
+            let why = no_egress(format_args!("the source `{name}' is deleted"));
+            return Err(why);
+        }
+        if session.without_rx || !self.sender.is_current(c) {
+            self.sender = Sender::of(c, &self.request)?;
+            (session.rx_if, session.without_rx) = (self.sender.rx_if, false);
+        }
+        Ok(())
     }
 
     /// Sends the requests that are due; returns when the next are.
@@ -442,7 +518,7 @@ impl Ping {
 
     fn replies(&mut self, c: &Control, out: &mut Output) {
         let queue = match c.state::<Pings>().borrow_mut().sessions.get_mut(&self.id) {
-            Some(q) => std::mem::take(q),
+            Some(session) => std::mem::take(&mut session.replies),
             None => return,
         };
         for r in queue.into_iter().filter(|r| r.from == self.request.to) {
@@ -471,7 +547,7 @@ impl Ping {
         let s = &mut self.stats;
         out.line(format_args!("\n{}", s.line()));
         out.json(json!({
-            "to": self.request.to, "from": self.from, "sent": s.sent,
+            "to": self.request.to, "from": self.sender.from, "sent": s.sent,
             "received": s.received, "late": s.late, "duplicates": s.duplicates,
             "loss_percent": s.loss(), "replies": std::mem::take(&mut s.records),
         }));
@@ -502,7 +578,13 @@ impl Task<Control> for Ping {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         self.replies(c, out);
         self.stats.expire(clock::ticks(), self.timeout);
-        self.send_due(c, now);
+        if self.stats.sent < self.request.total() {
+            if let Err(error) = self.renew(c) {
+                self.finish(c, out);
+                return TaskPoll::Failed(error);
+            }
+            self.send_due(c, now);
+        }
         let last = self.next.map_or(now, |(_, last)| last);
         let is_over = self.stats.waiting == 0 || now >= last + self.request.patience;
         if self.stats.sent == self.request.total() && is_over {

@@ -93,6 +93,8 @@ impl Worker {
         let error_base = info.error_base;
         let places = info.taps.clone();
         self.core.install(id, info);
+        // Traces that were asked for end with the node: another one may have its number next.
+        self.core.trace_add(id, 0, None);
         while self.runners.len() <= id.0 as usize {
             self.runners.push(None);
         }

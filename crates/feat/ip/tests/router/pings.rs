@@ -3,6 +3,7 @@
 use crate::{bare, router};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+use thalweg_device::interface;
 use thalweg_device::testing::ip4::{framed, ip};
 use thalweg_device::testing::{Lab, host_mac};
 use thalweg_wire::build::Packet;
@@ -205,5 +206,89 @@ fn the_statistics_have_json() {
     let v: serde_json::Value = serde_json::from_str(&text).expect("json");
     assert_eq!((v["sent"].as_u64(), v["received"].as_u64()), (Some(2), Some(2)));
     assert_eq!(v["replies"][1]["seq"], 2);
+    lab.close();
+}
+
+/// Deletes an interface once the first request is answered, and makes others until one has its
+/// index. Returns the output, and by which interfaces requests have left, one after the other.
+fn replaced(lab: &mut Lab, line: &str, n: u8, table: &str) -> (String, Vec<u8>) {
+    let (old, mut out_by, mut is_deleted) = (lab.sw_if(n), Vec::new(), false);
+    let table = table.to_owned();
+    let text = lab.run(line, None, |lab| {
+        let sent = lab.sent();
+        out_by.extend(sent.iter().map(|(sw_if, _)| lab.number(*sw_if)));
+        let Some((sw_if, frame)) = sent.first().filter(|_| !is_deleted) else { return };
+        let v = ipv4::check(&frame[14..]).expect("sound");
+        let icmp = IcmpView::parse(v.payload()).expect("icmp");
+        let echo = icmp.echo().expect("an echo request");
+        let reply = Packet::new().ipv4(v.dst(), v.src()).ttl(61);
+        let reply = reply.icmp_echo_reply(echo.id, echo.seq).payload(icmp.payload()).build();
+        let number = lab.number(*sw_if);
+        lab.deliver(number, vec![framed(number, 2, &reply)]);
+        lab.settle();
+        out_by.extend(lab.sent().iter().map(|(sw_if, _)| lab.number(*sw_if)));
+        interface::delete(&mut lab.c, old).expect("an interface");
+        lab.until("the index", |lab| interface::view(&lab.c, old).is_err());
+        let made: Vec<u8> = (20..40).take_while(|n| lab.interface(*n) != old).collect();
+        let new = lab.number(old);
+        assert!(made.len() < 20 && new >= 20);
+        lab.ok(&format!("set interface ip table test{new} {table}"));
+        lab.ok(&format!("set interface ip address test{new} 10.0.{new}.1/24"));
+        is_deleted = true;
+    });
+    out_by.dedup();
+    (text, out_by)
+}
+
+#[test]
+fn a_session_leaves_the_interface_that_has_the_index_of_its_own() {
+    let mut lab = router();
+    lab.ok("ip table add 9");
+    // A route by another interface takes over: no request is looked up in the new one's table.
+    lab.ok("ip route add 0.0.0.0/0 via 10.0.2.2 test2");
+    lab.ok("ip route add 0.0.0.0/0 via drop table 9");
+    let (text, out_by) = replaced(&mut lab, "ping 10.0.1.2 repeat 99 interval 0.01", 1, "9");
+    assert_eq!(out_by, [1, 2], "{text}");
+    assert!(text.contains("\nStatistics: 99 sent, 1 received, "), "{text}");
+    lab.close();
+}
+
+#[test]
+fn a_session_ends_with_its_source() {
+    let mut lab = router();
+    let line = "ping 10.0.1.2 repeat 99 interval 0.01 source test0";
+    let (text, out_by) = replaced(&mut lab, line, 0, "0");
+    assert_eq!(out_by, [1], "{text}");
+    assert!(text.contains(" sent, 1 received, "), "{text}");
+    assert!(text.contains("the source `test0' is deleted"), "{text}");
+    lab.close();
+    // Without any route left, the error is that of a new session.
+    let mut lab = router();
+    let (text, out_by) = replaced(&mut lab, "ping 10.0.1.2 repeat 99 interval 0.01", 1, "0");
+    assert_eq!(out_by, [1], "{text}");
+    assert!(text.contains("no egress interface: no route to 10.0.1.2 in table 0"), "{text}");
+    lab.close();
+}
+
+#[test]
+fn a_session_follows_its_source_to_another_table() {
+    let mut lab = router();
+    lab.ok("ip table add 9");
+    let (mut seen, mut is_moved) = (Vec::new(), false);
+    let text = lab.run("ping 10.0.1.2 repeat 99 interval 0.01 source test0", None, |lab| {
+        for (sw_if, frame) in lab.sent() {
+            let v = ipv4::check(&frame[14..]).expect("sound");
+            seen.push((lab.number(sw_if), v.src()));
+            seen.dedup();
+            if std::mem::replace(&mut is_moved, true) {
+                continue;
+            }
+            lab.ok("set interface ip address del test0 10.0.0.1/24");
+            lab.ok("set interface ip table test0 9");
+            lab.ok("set interface ip address test0 10.9.0.1/24");
+            lab.ok("ip route add 10.0.1.0/24 via 10.0.2.2 test2 table 9");
+        }
+    });
+    assert_eq!(seen, [(1, ip(0, 1)), (2, "10.9.0.1".parse().expect("an address"))], "{text}");
     lab.close();
 }
