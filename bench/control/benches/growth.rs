@@ -22,7 +22,7 @@ struct Kind {
     before: &'static str,
     /// How many are many.
     many: usize,
-    /// The command that adds one, by number.
+    /// The commands that add one, by number.
     add: fn(usize) -> String,
     /// The command that deletes it.
     delete: fn(usize) -> String,
@@ -58,6 +58,29 @@ fn no_interface(n: usize) -> String {
         2 => format!("mpls tunnel del mpls-tunnel{of}"),
         _ => format!("delete sub-interface pg0.{}", of + 1),
     }
+}
+
+/// Commands that make a loopback interface with a setting of each feature that keeps some by
+/// interface.
+fn busy_interface(n: usize) -> String {
+    let (high, low) = (n >> 8, n & 255);
+    format!(
+        "create loopback interface instance {n}
+         set interface ip address loop{n} 2001:db8:{high:x}:{low:x}::1/64
+         set interface state loop{n} up
+         set ip6 nd proxy loop{n} 2001:db8:{high:x}:{low:x}::77
+         set interface proxy-arp loop{n} enable
+         set interface tcp-mss-clamp loop{n} ip4 enable ip4-mss 1000 ip6 disable"
+    )
+}
+
+/// Commands that make an interface that borrows addresses and translates.
+fn translating_interface(n: usize) -> String {
+    format!(
+        "create loopback interface instance {n}
+         set interface unnumbered loop{n} use pg0
+         set interface nat44 in loop{n}"
+    )
 }
 
 const NAT: &str = "nat44 plugin enable\nset interface nat44 in pg0 out pg1";
@@ -103,7 +126,7 @@ fn deleted(add: fn(usize) -> String, n: usize) -> String {
     add(n) + " del"
 }
 
-const ALL: [Kind; 11] = [
+const ALL: [Kind; 13] = [
     Kind {
         name: "static mapping of NAT44",
         before: NAT,
@@ -181,6 +204,20 @@ const ALL: [Kind; 11] = [
         delete: no_interface,
     },
     Kind {
+        name: "interface with IPv6, a proxied host, proxy ARP and MSS",
+        before: "set ip6 dad enable",
+        many: 1000,
+        add: busy_interface,
+        delete: |n| format!("delete loopback interface intfc loop{n}"),
+    },
+    Kind {
+        name: "unnumbered interface inside NAT44",
+        before: NAT,
+        many: 10_000,
+        add: translating_interface,
+        delete: |n| format!("delete loopback interface intfc loop{n}"),
+    },
+    Kind {
         name: "interface of the packet generator",
         before: "",
         many: 1500,
@@ -195,7 +232,7 @@ fn each(r: &mut Router, numbers: std::ops::Range<usize>, line: fn(usize) -> Stri
         .map(|n| {
             let line = line(n);
             let begin = Instant::now();
-            r.command(&line);
+            line.lines().for_each(|line| r.command(line.trim()));
             begin.elapsed().as_secs_f64() * 1e6
         })
         .collect();
@@ -217,7 +254,7 @@ fn round(kind: &Kind, of: &mut [[Series; 2]; 2]) {
     let mut there = 0;
     for (at, number) in [FEW, kind.many].into_iter().enumerate() {
         for n in there..number {
-            r.command(&(kind.add)(n));
+            (kind.add)(n).lines().for_each(|line| r.command(line.trim()));
         }
         there = number;
         let times = more_and_less(&mut r, kind, number);

@@ -4,7 +4,7 @@
 //! [`set_addresses`](crate::set_addresses). ARP needs them to decide which requests to answer,
 //! which senders to learn, and which source address to use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
@@ -68,14 +68,9 @@ impl RoutedPeers {
     }
 }
 
-/// Addresses of other hosts that the router answers for, on some interfaces (RFC 1027).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proxies {
-    /// Table, first and last address of each range.
-    pub ranges: Vec<(u32, Ipv4Addr, Ipv4Addr)>,
-    /// Interfaces on which requests are answered.
-    pub interfaces: BTreeSet<SwIfIndex>,
-}
+/// A range of addresses of other hosts that the router answers for (RFC 1027): table, first and
+/// last address.
+pub type ProxyRange = (u32, Ipv4Addr, Ipv4Addr);
 
 /// A group of addresses that a feature such as NAT has the router answer for as for its own, and
 /// where: an address means nothing on interfaces of other tables, and there attracts packets that
@@ -83,7 +78,8 @@ pub struct Proxies {
 #[derive(Clone, Debug, Default)]
 struct Borrowed {
     addresses: CowMap<Ipv4Addr, (), FastHash>,
-    interfaces: Arc<BTreeSet<SwIfIndex>>,
+    /// Labels of the interfaces on which they are answered for.
+    labels: CowMap<u64, (), FastHash>,
 }
 
 /// Addresses of all interfaces.
@@ -94,7 +90,11 @@ pub struct IfAddrs {
     routed: CowTable<Option<Arc<RoutedPeers>>>,
     /// Further addresses that the router answers for.
     borrowed: BTreeMap<u64, Borrowed>,
-    proxies: Option<Arc<Proxies>>,
+    /// Labels of interfaces, by index: where that is.
+    labels: CowMap<u32, Arc<[u64]>, FastHash>,
+    /// Ranges of addresses of other hosts, and the interfaces on which they are answered for.
+    ranges: Arc<[ProxyRange]>,
+    proxies: CowMap<u32, (), FastHash>,
 }
 
 impl IfAddrs {
@@ -118,8 +118,10 @@ impl IfAddrs {
     }
 
     fn is_borrowed(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
-        let here = |b: &Borrowed| b.addresses.contains_key(&ip) && b.interfaces.contains(&sw_if);
-        self.borrowed.values().any(here) && self.get(sw_if).iter().any(|a| a.covers(ip))
+        let Some(labels) = self.labels.get(&sw_if.0) else { return false };
+        let is_here = |b: &Borrowed| labels.iter().any(|label| b.labels.contains_key(label));
+        let mut groups = self.borrowed.values().filter(|b| b.addresses.contains_key(&ip));
+        groups.any(is_here) && self.get(sw_if).iter().any(|a| a.covers(ip))
     }
 
     /// Returns whether a host with this address may be reached directly: it lies in a subnet of the
@@ -189,40 +191,70 @@ impl IfAddrs {
                 true => _ = new.borrowed.entry(*group).or_default().addresses.insert(*ip, ()),
                 false => _ = new.borrowed.entry(*group).or_default().addresses.remove(ip),
             }
+            new.end_if_empty(*group);
         }
         new
     }
 
-    /// Returns a copy that answers for the addresses of groups on these interfaces; for those of
-    /// other groups on none.
-    pub(crate) fn answering_on(&self, groups: Vec<(u64, BTreeSet<SwIfIndex>)>) -> IfAddrs {
+    /// Returns a copy in which an interface has these labels.
+    pub(crate) fn with_labels(&self, sw_if: SwIfIndex, labels: &[u64]) -> IfAddrs {
         let mut new = self.clone();
-        new.borrowed.values_mut().for_each(|b| b.interfaces = Arc::default());
-        for (group, interfaces) in groups {
-            new.borrowed.entry(group).or_default().interfaces = Arc::new(interfaces);
+        match labels.is_empty() {
+            true => _ = new.labels.remove(&sw_if.0),
+            false => _ = new.labels.insert(sw_if.0, labels.into()),
         }
         new
+    }
+
+    /// Returns a copy that answers for some groups on interfaces with a label, or no longer there.
+    pub(crate) fn answering_at(&self, changes: &[(u64, u64, bool)]) -> IfAddrs {
+        let mut new = self.clone();
+        for (group, label, answers) in changes {
+            let of = new.borrowed.entry(*group).or_default();
+            match answers {
+                true => _ = of.labels.insert(*label, ()),
+                false => _ = of.labels.remove(label),
+            }
+            new.end_if_empty(*group);
+        }
+        new
+    }
+
+    fn end_if_empty(&mut self, group: u64) {
+        let is_empty = |of: &Borrowed| of.labels.is_empty() && of.addresses.is_empty();
+        if self.borrowed.get(&group).is_some_and(is_empty) {
+            self.borrowed.remove(&group);
+        }
     }
 
     /// Returns a copy that answers for none but the addresses of interfaces.
     pub(crate) fn answering_for_none(&self) -> IfAddrs {
-        IfAddrs { borrowed: BTreeMap::new(), ..self.clone() }
+        IfAddrs { borrowed: BTreeMap::new(), labels: CowMap::default(), ..self.clone() }
     }
 
-    /// Returns a copy with other proxies.
-    pub(crate) fn with_proxies(&self, proxies: &Proxies) -> IfAddrs {
-        let some = *proxies != Proxies::default();
-        IfAddrs { proxies: some.then(|| Arc::new(proxies.clone())), ..self.clone() }
+    /// Returns a copy with other ranges of addresses of other hosts.
+    pub(crate) fn with_ranges(&self, ranges: Vec<ProxyRange>) -> IfAddrs {
+        IfAddrs { ranges: ranges.into(), ..self.clone() }
+    }
+
+    /// Returns a copy that answers for these on an interface, or does not.
+    pub(crate) fn with_proxy(&self, sw_if: SwIfIndex, on: bool) -> IfAddrs {
+        let mut new = self.clone();
+        match on {
+            true => _ = new.proxies.insert(sw_if.0, ()),
+            false => _ = new.proxies.remove(&sw_if.0),
+        }
+        new
     }
 
     /// Returns whether the router answers on an interface for whoever has an address of a range;
     /// `table` is that of the interface.
     pub fn is_proxied(&self, sw_if: SwIfIndex, table: impl Fn() -> u32, ip: Ipv4Addr) -> bool {
-        let Some(proxies) = self.proxies.as_ref().filter(|p| p.interfaces.contains(&sw_if)) else {
+        if self.proxies.is_empty() || !self.proxies.contains_key(&sw_if.0) {
             return false;
-        };
+        }
         let mut ranges =
-            proxies.ranges.iter().filter(|(_, first, last)| (first..=last).contains(&&ip));
+            self.ranges.iter().filter(|(_, first, last)| (first..=last).contains(&&ip));
         ranges.any(|(of, ..)| *of == table())
     }
 }
@@ -275,14 +307,17 @@ mod tests {
             .with(SwIfIndex(1), &[one("192.0.2.1", 24)])
             .with(SwIfIndex(2), &[one("10.0.0.1", 8)])
             .with(SwIfIndex(3), &[one("192.0.2.2", 24)]);
-        let on = |all: &[u32]| all.iter().map(|i| SwIfIndex(*i)).collect();
         let all = all.answering_for_these(&[
             (0, ip("192.0.2.7"), true),
             (0, ip("192.0.2.8"), true),
             (1, ip("192.0.2.66"), true),
         ]);
         assert!(!all.answers_for(SwIfIndex(1), ip("192.0.2.7")), "no interface so far");
-        let all = all.answering_on(vec![(0, on(&[1, 2])), (1, on(&[2, 3]))]);
+        let on = [(1, &[5][..]), (2, &[5, 6]), (3, &[6]), (4, &[])];
+        let all = on.iter().fold(all, |all, (n, labels)| all.with_labels(SwIfIndex(*n), labels));
+        assert!(!all.answers_for(SwIfIndex(1), ip("192.0.2.7")), "no label so far");
+        let all = all.answering_at(&[(0, 5, true), (1, 6, true), (9, 5, true), (9, 5, false)]);
+        assert_eq!(all.borrowed.keys().collect::<Vec<_>>(), [&0, &1]);
         let changes = [(0, ip("192.0.2.9"), true), (0, ip("192.0.2.8"), false)];
         let all = all.answering_for_these(&changes);
         let answered = |n: u32, address: &str| all.answers_for(SwIfIndex(n), ip(address));
@@ -294,6 +329,10 @@ mod tests {
         assert!(!answered(1, "192.0.2.66"));
         assert!(!all.is_own(SwIfIndex(1), ip("192.0.2.9")));
         assert!(all.with(SwIfIndex(4), &[]).answers_for(SwIfIndex(1), ip("192.0.2.7")));
+        assert!(!all.with_labels(SwIfIndex(1), &[]).answers_for(SwIfIndex(1), ip("192.0.2.7")));
+        assert!(!all.answering_at(&[(0, 5, false)]).answers_for(SwIfIndex(1), ip("192.0.2.7")));
+        let none = all.answering_for_none();
+        assert!(none.borrowed.is_empty() && none.labels.is_empty());
     }
 
     #[test]
@@ -302,7 +341,7 @@ mod tests {
         let (on, table) = (SwIfIndex(1), || 7);
         assert!(!all.is_proxied(on, table, ip("10.0.0.5")));
         let ranges = vec![(7, ip("10.0.0.5"), ip("10.0.0.9")), (0, ip("10.1.0.0"), ip("10.1.0.0"))];
-        let all = all.with_proxies(&Proxies { ranges, interfaces: [on].into() });
+        let all = all.with_ranges(ranges).with_proxy(on, true);
         for (address, proxied) in
             [("10.0.0.4", false), ("10.0.0.5", true), ("10.0.0.9", true), ("10.0.0.10", false)]
         {
@@ -313,6 +352,7 @@ mod tests {
         );
         assert!(!all.is_proxied(SwIfIndex(2), table, ip("10.0.0.5")));
         assert!(all.with(on, &[]).is_proxied(on, table, ip("10.0.0.5")));
+        assert!(!all.with_proxy(on, false).is_proxied(on, table, ip("10.0.0.5")));
     }
 
     proptest! {

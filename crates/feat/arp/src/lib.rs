@@ -23,11 +23,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use addrs::{IfAddr, IfAddrs, Proxies};
+pub use addrs::{IfAddr, IfAddrs, ProxyRange};
 pub use counters::ArpCounters;
 pub use resolver::{
-    addresses, answer_for_none, answer_for_these, answer_on, set_addresses, set_proxies,
-    set_routed_peers,
+    addresses, answer_at, answer_for_none, answer_for_ranges, answer_for_these, set_addresses,
+    set_labels, set_proxy, set_routed_peers,
 };
 
 use thalweg_engine::Feature;

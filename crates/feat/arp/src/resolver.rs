@@ -1,9 +1,8 @@
 //! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
 
-use crate::addrs::{IfAddr, IfAddrs, Proxies, RoutedPeers};
+use crate::addrs::{IfAddr, IfAddrs, ProxyRange, RoutedPeers};
 use crate::counters::{ArpCounters, Counted};
 use crate::packet;
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
 use thalweg_feat_neighbor::{self as neighbor, HoldNodes, Resolver, Version};
@@ -70,18 +69,25 @@ fn store_routed(c: &mut Control, sw_if: SwIfIndex, peers: RoutedPeers) -> bool {
 }
 
 /// Makes the router answer ARP for addresses as for its own, or no longer, each of a group of the
-/// caller: takes the same time however many there are. It answers where [`answer_on`] says.
+/// caller: takes the same time however many there are. It answers where [`answer_at`] says.
 pub fn answer_for_these(c: &mut Control, changes: &[(u64, Ipv4Addr, bool)]) {
     let state = c.state::<Arp>();
     let addrs = &mut state.borrow_mut().addrs;
     addrs.update(c.domain(), |old| old.answering_for_these(changes));
 }
 
-/// Sets on which interfaces the addresses of each group are answered for, where these have a subnet
-/// around them. To be called with all groups on each change.
-pub fn answer_on(c: &mut Control, groups: Vec<(u64, BTreeSet<SwIfIndex>)>) {
+/// Answers for the addresses of groups on interfaces with a label, where these have a subnet around
+/// them, or no longer there: group, label, whether.
+pub fn answer_at(c: &mut Control, changes: &[(u64, u64, bool)]) {
     let state = c.state::<Arp>();
-    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_on(groups));
+    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_at(changes));
+}
+
+/// Sets the labels of an interface, of the caller's choice: takes the same time however many
+/// interfaces have some.
+pub fn set_labels(c: &mut Control, sw_if: SwIfIndex, labels: &[u64]) {
+    let state = c.state::<Arp>();
+    state.borrow_mut().addrs.update(c.domain(), |old| old.with_labels(sw_if, labels));
 }
 
 /// Ends answering for addresses of all groups.
@@ -90,11 +96,17 @@ pub fn answer_for_none(c: &mut Control) {
     state.borrow_mut().addrs.update(c.domain(), IfAddrs::answering_for_none);
 }
 
-/// Sets for which addresses of other hosts the router answers, and where. To be called with all of
-/// them on each change.
-pub fn set_proxies(c: &mut Control, proxies: &Proxies) {
+/// Sets for which addresses of other hosts the router answers, where [`set_proxy`] says. To be
+/// called with all of them on each change.
+pub fn answer_for_ranges(c: &mut Control, ranges: Vec<ProxyRange>) {
     let state = c.state::<Arp>();
-    state.borrow_mut().addrs.update(c.domain(), |old| old.with_proxies(proxies));
+    state.borrow_mut().addrs.update(c.domain(), |old| old.with_ranges(ranges));
+}
+
+/// Answers for addresses of other hosts on an interface, or not.
+pub fn set_proxy(c: &mut Control, sw_if: SwIfIndex, on: bool) {
+    let state = c.state::<Arp>();
+    state.borrow_mut().addrs.update(c.domain(), |old| old.with_proxy(sw_if, on));
 }
 
 /// Returns the addresses of an interface.

@@ -512,10 +512,7 @@ fn borrow<A: Address>(c: &mut Control, sw_if: SwIfIndex, lender: Option<SwIfInde
     let old = {
         let ip = c.state::<Ip<A>>();
         let mut ip = ip.borrow_mut();
-        match lender {
-            Some(lender) => ip.lenders.insert(sw_if, lender),
-            None => ip.lenders.remove(&sw_if),
-        }
+        ip.lenders.set(sw_if, lender)
     };
     if old != lender {
         table::follow_lender::<A>(c, sw_if);
@@ -531,9 +528,8 @@ fn changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         let ip = c.state::<Ip<A>>();
         let mut ip = ip.borrow_mut();
         let idle = ip.borrowers_due.is_empty();
-        let of_it: Vec<SwIfIndex> =
-            ip.lenders().filter(|(_, lender)| *lender == sw_if).map(|(i, _)| i).collect();
-        ip.borrowers_due.extend(of_it);
+        let Ip { lenders, borrowers_due, .. } = &mut *ip;
+        borrowers_due.extend(lenders.of(sw_if));
         idle && !ip.borrowers_due.is_empty()
     };
     if is_first {
@@ -575,11 +571,10 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     let ip = c.state::<Ip<A>>();
     let borrowers: Vec<SwIfIndex> = {
         let mut ip = ip.borrow_mut();
-        ip.lenders.remove(&sw_if);
+        ip.lenders.set(sw_if, None);
         ip.borrowers_due.remove(&sw_if);
-        let of_it = ip.lenders().filter(|(_, lender)| *lender == sw_if).map(|(i, _)| i);
-        let of_it = of_it.collect::<Vec<_>>();
-        ip.lenders.retain(|_, lender| *lender != sw_if);
+        let of_it: Vec<SwIfIndex> = ip.lenders.of(sw_if).collect();
+        of_it.iter().for_each(|borrower| _ = ip.lenders.set(*borrower, None));
         of_it
     };
     for borrower in borrowers {

@@ -30,6 +30,7 @@ pub mod enabled;
 pub mod family;
 mod fib_text;
 pub mod icmp_errors;
+mod lenders;
 pub mod link;
 pub mod local;
 pub mod lookup;
@@ -52,6 +53,7 @@ pub use settings::Settings;
 pub use table::{RouteError, add_route, add_table, del_route, del_table, set_found_route, track};
 pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Source, TableId};
 
+use lenders::Lenders;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -143,7 +145,7 @@ pub struct Ip<A: Address> {
     /// Addresses that a protocol has found, not a user.
     found: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Unnumbered interfaces, each with the one whose addresses it borrows.
-    lenders: BTreeMap<SwIfIndex, SwIfIndex>,
+    lenders: Lenders,
     /// Unnumbered interfaces whose subscribers are still to learn of other addresses.
     borrowers_due: BTreeSet<SwIfIndex>,
     /// Interfaces with addresses that are down: these addresses have no routes.
@@ -268,7 +270,7 @@ impl<A: Address> Ip<A> {
             addresses: BTreeMap::new(),
             subnets: BTreeMap::new(),
             found: BTreeSet::new(),
-            lenders: BTreeMap::new(),
+            lenders: Lenders::default(),
             borrowers_due: BTreeSet::new(),
             replacing: BTreeMap::new(),
             sweeping: Vec::new(),
@@ -321,7 +323,7 @@ impl<A: Address> Ip<A> {
     }
     /// Interfaces that have addresses or a table of their own, or are unnumbered.
     pub fn interfaces(&self) -> BTreeSet<SwIfIndex> {
-        let all = self.bound.keys().chain(self.addresses.keys()).chain(self.lenders.keys());
+        let all = self.bound.keys().chain(self.addresses.keys()).chain(self.lenders.borrowers());
         all.copied().collect()
     }
     /// Number of routes in a table.
@@ -383,11 +385,11 @@ impl<A: Address> Ip<A> {
     }
     /// The interface whose addresses an unnumbered interface borrows.
     pub fn lender(&self, sw_if: SwIfIndex) -> Option<SwIfIndex> {
-        self.lenders.get(&sw_if).copied()
+        self.lenders.get(sw_if)
     }
     /// Unnumbered interfaces, each with the one whose addresses it borrows.
     pub fn lenders(&self) -> impl Iterator<Item = (SwIfIndex, SwIfIndex)> + '_ {
-        self.lenders.iter().map(|(borrower, lender)| (*borrower, *lender))
+        self.lenders.iter()
     }
     /// Addresses that an interface uses: its own, then those that it borrows.
     pub fn usable_addresses(

@@ -7,7 +7,7 @@ use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
-use thalweg_feat_arp::{Proxies, set_proxies};
+use thalweg_feat_arp::{answer_for_ranges, set_proxy};
 use thalweg_feat_ip::{Ip4, TableDeleted, TableId, Version};
 use thalweg_graph::Control;
 
@@ -72,26 +72,27 @@ pub(crate) fn init(c: &mut Control) {
         if let InterfaceEvent::Deleted(i) = *event
             && c.state::<ProxyArp>().borrow_mut().interfaces.remove(&i)
         {
-            publish(c);
+            set_proxy(c, i, false);
         }
     });
     c.subscribe(|c, gone: &TableDeleted| {
         if gone.version == Version::V4 {
-            c.state::<ProxyArp>().borrow_mut().ranges.retain(|range| range.table != gone.table);
-            publish(c);
+            let is_meant = |range: &Range| range.table == gone.table;
+            let state = c.state::<ProxyArp>();
+            if state.borrow_mut().ranges.extract_if(.., is_meant).count() > 0 {
+                publish(c);
+            }
         }
     });
 }
 
 fn publish(c: &mut Control) {
-    let proxies = {
+    let ranges = {
         let state = c.state::<ProxyArp>();
         let state = state.borrow();
-        let range = |r: &Range| (r.table.get(), r.first, r.last);
-        let ranges = state.ranges.iter().map(range).collect();
-        Proxies { ranges, interfaces: state.interfaces.clone() }
+        state.ranges.iter().map(|r| (r.table.get(), r.first, r.last)).collect()
     };
-    set_proxies(c, &proxies);
+    answer_for_ranges(c, ranges);
 }
 
 /// Adds a range; one that is there stays.
@@ -145,7 +146,7 @@ pub fn set_interface(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), 
             all.remove(&sw_if)
         };
     }
-    publish(c);
+    set_proxy(c, sw_if, on);
     Ok(())
 }
 

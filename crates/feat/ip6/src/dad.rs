@@ -84,8 +84,56 @@ pub struct Entry {
 struct Dad {
     config: Option<Config>,
     /// By interface and address, those of interfaces that are up.
-    entries: BTreeMap<(SwIfIndex, Ipv6Addr), Entry>,
+    entries: BTreeMap<Key, Entry>,
+    /// Those that are being tested, by the time of the next step.
+    due: BTreeSet<(Instant, Key)>,
     timer: Option<TimerId>,
+}
+
+/// An interface and an address of it.
+type Key = (SwIfIndex, Ipv6Addr);
+
+impl Dad {
+    /// Sets what is known of an address.
+    fn set(&mut self, key: Key, entry: Entry) {
+        self.remove(key);
+        self.entries.insert(key, entry);
+        if entry.state == State::Tentative {
+            self.due.insert((entry.next, key));
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        if let Some(old) = self.entries.remove(&key) {
+            self.due.remove(&(old.next, key));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.due.clear();
+    }
+
+    /// Addresses of an interface.
+    fn of(&self, sw_if: SwIfIndex) -> impl Iterator<Item = (Ipv6Addr, Entry)> + '_ {
+        let all = (sw_if, Ipv6Addr::UNSPECIFIED)..=(sw_if, Ipv6Addr::from_bits(u128::MAX));
+        self.entries.range(all).map(|((_, ip), entry)| (*ip, *entry))
+    }
+
+    /// Removes the addresses of an interface but for some.
+    fn keep(&mut self, sw_if: SwIfIndex, which: impl Fn(&Ipv6Addr) -> bool) {
+        let gone: Vec<Ipv6Addr> =
+            self.of(sw_if).map(|(ip, _)| ip).filter(|ip| !which(ip)).collect();
+        gone.into_iter().for_each(|ip| self.remove((sw_if, ip)));
+    }
+
+    /// Takes an address whose next step is due, with what is known of it.
+    fn take_due(&mut self, now: Instant) -> Option<(Key, Entry)> {
+        let (_, key) = self.due.first().copied().filter(|(at, _)| *at <= now)?;
+        let entry = *self.entries.get(&key)?;
+        self.remove(key);
+        Some((key, entry))
+    }
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -98,7 +146,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event: &InterfaceEvent| match *event {
         InterfaceEvent::State(i) => follow(c, i),
         InterfaceEvent::Deleted(i) => {
-            c.state::<Dad>().borrow_mut().entries.retain(|(other, _), _| *other != i);
+            c.state::<Dad>().borrow_mut().keep(i, |_| false);
         }
         _ => {}
     });
@@ -148,11 +196,11 @@ pub fn set(c: &mut Control, config: Option<Config>) {
                 let (now, own) = (clock::now(), own(c, sw_if));
                 let entry = Entry { state: State::Preferred, sent: 0, next: now };
                 let mut state = state.borrow_mut();
-                own.into_iter().for_each(|ip| _ = state.entries.insert((sw_if, ip), entry));
+                own.into_iter().for_each(|ip| state.set((sw_if, ip), entry));
             }
         }
         (Some(_), None) => {
-            state.borrow_mut().entries.clear();
+            state.borrow_mut().clear();
             ports.into_iter().for_each(|sw_if| apply(c, sw_if));
         }
         _ => {}
@@ -175,13 +223,12 @@ pub(crate) fn follow(c: &mut Control, sw_if: SwIfIndex) {
     let (now, own) = (clock::now(), own(c, sw_if));
     let new: Vec<Ipv6Addr> = {
         let state = c.state::<Dad>();
-        let entries = &mut state.borrow_mut().entries;
-        entries.retain(|(i, ip), _| *i != sw_if || own.contains(ip));
-        let new = own.into_iter().filter(|ip| !entries.contains_key(&(sw_if, *ip)));
+        let mut state = state.borrow_mut();
+        state.keep(sw_if, |ip| own.contains(ip));
+        let new = own.into_iter().filter(|ip| !state.entries.contains_key(&(sw_if, *ip)));
         let new: Vec<Ipv6Addr> = new.collect();
         for ip in &new {
-            let entry = Entry { state: State::Tentative, sent: 0, next: now };
-            entries.insert((sw_if, *ip), entry);
+            state.set((sw_if, *ip), Entry { state: State::Tentative, sent: 0, next: now });
         }
         new
     };
@@ -201,8 +248,7 @@ fn publish(c: &mut Control, sw_if: SwIfIndex) {
     let all = |which: State| -> Vec<Ipv6Addr> {
         let state = c.state::<Dad>();
         let state = state.borrow();
-        let of_it = state.entries.iter().filter(|((i, _), e)| *i == sw_if && e.state == which);
-        of_it.map(|((_, ip), _)| *ip).collect()
+        state.of(sw_if).filter(|(_, e)| e.state == which).map(|(ip, _)| ip).collect()
     };
     let (tentative, duplicate) = (all(State::Tentative), all(State::Duplicate));
     nd::set_unusable(c, sw_if, &tentative, &duplicate);
@@ -237,25 +283,21 @@ fn tick(c: &mut Control) {
     let mut changes = Vec::new();
     let next = {
         let state = c.state::<Dad>();
-        let entries = &mut state.borrow_mut().entries;
-        let tested = entries.iter_mut().filter(|(_, e)| e.state == State::Tentative);
-        for ((sw_if, ip), e) in tested {
-            if e.next > now {
-                continue;
-            }
+        let mut state = state.borrow_mut();
+        while let Some(((sw_if, ip), mut e)) = state.take_due(now) {
             if e.sent < config.transmits {
-                asked.push((*sw_if, *ip));
+                asked.push((sw_if, ip));
                 e.sent += 1;
                 e.next = now + config.delay;
             } else {
                 e.state = State::Preferred;
-                ended.insert(*sw_if);
+                ended.insert(sw_if);
             }
+            state.set((sw_if, ip), e);
             let sent = (e.sent, config.transmits);
-            changes.push(Changed { sw_if: *sw_if, ip: *ip, state: e.state, sent });
+            changes.push(Changed { sw_if, ip, state: e.state, sent });
         }
-        let tested = entries.values().filter(|e| e.state == State::Tentative);
-        tested.map(|e| e.next).min()
+        state.due.first().map(|(at, _)| *at)
     };
     for (sw_if, ip) in asked {
         if let Some(view) = interface::view(c, sw_if).ok().filter(InterfaceView::is_up) {
@@ -276,9 +318,9 @@ fn collided(c: &mut Control, used: AddressUsed) {
     let sent = {
         let state = c.state::<Dad>();
         let mut state = state.borrow_mut();
-        let entry = state.entries.get_mut(&(sw_if, ip));
+        let entry = state.entries.get(&(sw_if, ip)).copied();
         let Some(entry) = entry.filter(|e| e.state == State::Tentative) else { return };
-        entry.state = State::Duplicate;
+        state.set((sw_if, ip), Entry { state: State::Duplicate, ..entry });
         entry.sent
     };
     let name = c.interface_name(sw_if);

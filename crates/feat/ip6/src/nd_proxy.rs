@@ -1,7 +1,7 @@
 //! Proxy neighbour discovery (RFC 4389): addresses of hosts behind one interface that the router
 //! answers for on all others of its table, and routes to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Problem, Rule, Section, interface_key, rank,
@@ -37,17 +37,46 @@ pub enum NdProxyError {
     Route(#[from] RouteError),
 }
 
-/// State on the main thread: addresses, each with the table that has its route.
+/// State on the main thread.
 #[derive(Default)]
-struct Proxied(BTreeMap<(Ipv6Addr, SwIfIndex), TableId>);
+struct Proxied {
+    /// Addresses, each with the table that has its route.
+    all: BTreeMap<(Ipv6Addr, SwIfIndex), TableId>,
+    /// The same by interface.
+    by_interface: BTreeSet<(SwIfIndex, Ipv6Addr)>,
+}
+
+impl Proxied {
+    fn insert(&mut self, ip: Ipv6Addr, sw_if: SwIfIndex, table: TableId) {
+        self.all.insert((ip, sw_if), table);
+        self.by_interface.insert((sw_if, ip));
+    }
+
+    fn remove(&mut self, ip: Ipv6Addr, sw_if: SwIfIndex) -> Option<TableId> {
+        self.by_interface.remove(&(sw_if, ip));
+        self.all.remove(&(ip, sw_if))
+    }
+
+    /// Addresses of hosts behind an interface.
+    fn behind(&self, sw_if: SwIfIndex) -> Vec<Ipv6Addr> {
+        let all = (sw_if, Ipv6Addr::UNSPECIFIED)..=(sw_if, Ipv6Addr::from_bits(u128::MAX));
+        self.by_interface.range(all).map(|(_, ip)| *ip).collect()
+    }
+
+    /// Interfaces of a table behind which a host is said to be.
+    fn of_host(&self, ip: Ipv6Addr, table: TableId) -> impl Iterator<Item = SwIfIndex> + '_ {
+        let all = self.all.range((ip, SwIfIndex(0))..=(ip, SwIfIndex(u32::MAX)));
+        all.filter(move |(_, at)| **at == table).map(|((_, sw_if), _)| *sw_if)
+    }
+}
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(Proxied::default());
     c.subscribe(|c, event: &InterfaceEvent| {
         if let InterfaceEvent::Deleted(i) = *event {
-            let of_it: Vec<_> = list(c).into_iter().filter(|p| p.1 == i).collect();
+            let of_it = c.state::<Proxied>().borrow().behind(i);
             // They are there.
-            of_it.into_iter().for_each(|(ip, i)| _ = remove(c, i, ip));
+            of_it.into_iter().for_each(|ip| _ = remove(c, i, ip));
         }
     });
     c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
@@ -61,7 +90,7 @@ pub(crate) fn init(c: &mut Control) {
 
 /// Returns all addresses and the interfaces where the hosts are, in order.
 pub fn list(c: &Control) -> Vec<(Ipv6Addr, SwIfIndex)> {
-    c.state::<Proxied>().borrow().0.keys().copied().collect()
+    c.state::<Proxied>().borrow().all.keys().copied().collect()
 }
 
 /// Writes a table's route to a host, by all interfaces where it is said to be.
@@ -69,8 +98,8 @@ fn route(c: &mut Control, table: TableId, ip: Ipv6Addr) -> Result<(), RouteError
     let paths = {
         let proxied = c.state::<Proxied>();
         let proxied = proxied.borrow();
-        let of_it = proxied.0.iter().filter(|(p, at)| p.0 == ip && **at == table);
-        of_it.map(|(p, _)| Path::via(IpAddr::V6(ip), Some(p.1))).collect()
+        let by = proxied.of_host(ip, table);
+        by.map(|sw_if| Path::via(IpAddr::V6(ip), Some(sw_if))).collect()
     };
     set_found_route(c, table, Prefix::host(ip.to_bits()), Source::ProxyNd, paths)
 }
@@ -81,8 +110,12 @@ fn follow_table(c: &mut Control, sw_if: SwIfIndex) {
     let moved: Vec<(Ipv6Addr, TableId)> = {
         let state = c.state::<Proxied>();
         let mut state = state.borrow_mut();
-        let of_it = state.0.iter_mut().filter(|(p, at)| p.1 == sw_if && **at != table);
-        of_it.map(|((ip, _), at)| (*ip, std::mem::replace(at, table))).collect()
+        let mut moved = Vec::new();
+        for ip in state.behind(sw_if) {
+            let before = state.all.insert((ip, sw_if), table);
+            moved.extend(before.filter(|before| *before != table).map(|before| (ip, before)));
+        }
+        moved
     };
     if !moved.is_empty() {
         publish(c);
@@ -105,7 +138,7 @@ fn publish(c: &mut Control) {
             sw_if,
             table: table.get(),
         };
-        proxied.0.iter().map(of).collect()
+        proxied.all.iter().map(of).collect()
     };
     set_proxies(c, &all);
 }
@@ -122,17 +155,17 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProx
     let table = c.state::<Ip6>().borrow().table_of(sw_if);
     {
         let state = c.state::<Proxied>();
-        let all = &mut state.borrow_mut().0;
-        if all.contains_key(&(ip, sw_if)) {
+        let mut state = state.borrow_mut();
+        if state.all.contains_key(&(ip, sw_if)) {
             return Ok(());
         }
-        if all.len() >= MAX_PROXIES {
+        if state.all.len() >= MAX_PROXIES {
             return Err(NdProxyError::Full);
         }
-        all.insert((ip, sw_if), table);
+        state.insert(ip, sw_if, table);
     }
     if let Err(e) = route(c, table, ip) {
-        c.state::<Proxied>().borrow_mut().0.remove(&(ip, sw_if));
+        c.state::<Proxied>().borrow_mut().remove(ip, sw_if);
         return Err(e.into());
     }
     publish(c);
@@ -144,7 +177,7 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProx
 /// # Errors
 /// [`NdProxyError::Unknown`].
 pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProxyError> {
-    let gone = c.state::<Proxied>().borrow_mut().0.remove(&(ip, sw_if));
+    let gone = c.state::<Proxied>().borrow_mut().remove(ip, sw_if);
     let Some(table) = gone else {
         return Err(NdProxyError::Unknown(ip, c.interface_name(sw_if)));
     };

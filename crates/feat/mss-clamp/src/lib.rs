@@ -18,6 +18,7 @@ use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_engine::setting::Refused;
 use thalweg_graph::Control;
+use thalweg_tables::CowTable;
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// The feature.
@@ -86,10 +87,12 @@ pub struct Limits {
     pub ip6: Option<Clamp>,
 }
 
-/// The limits by interface, as workers read them. Interfaces without one are not there.
-pub(crate) type All = BTreeMap<SwIfIndex, Limits>;
+/// The limits by interface, as workers read them.
+pub(crate) type All = CowTable<Limits>;
 
 struct Clamps {
+    /// Of interfaces with a limit.
+    all: BTreeMap<SwIfIndex, Limits>,
     writer: snapshot::Writer<All>,
 }
 
@@ -97,7 +100,7 @@ fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(All::new());
     let snapshot: Arc<Snapshot<All>> = snapshot;
     c.share(snapshot);
-    c.insert(Clamps { writer });
+    c.insert(Clamps { all: BTreeMap::new(), writer });
     c.subscribe(|c, event: &InterfaceEvent| {
         // Its features go with it.
         if let InterfaceEvent::Deleted(i) = *event {
@@ -108,7 +111,7 @@ fn init(c: &mut Control) {
 
 /// Returns the limits, in order of interfaces; only of those with one.
 pub fn all(c: &Control) -> Vec<(SwIfIndex, Limits)> {
-    c.state::<Clamps>().borrow().writer.get().iter().map(|(i, limits)| (*i, *limits)).collect()
+    c.state::<Clamps>().borrow().all.iter().map(|(i, limits)| (*i, *limits)).collect()
 }
 
 /// Returns one of the limits, of the interfaces that have it.
@@ -129,7 +132,7 @@ fn change(
 
 /// Returns the limits of an interface.
 pub fn get(c: &Control, sw_if: SwIfIndex) -> Limits {
-    c.state::<Clamps>().borrow().writer.get().get(&sw_if).copied().unwrap_or_default()
+    c.state::<Clamps>().borrow().all.get(&sw_if).copied().unwrap_or_default()
 }
 
 fn store(c: &mut Control, sw_if: SwIfIndex, limits: Limits) {
@@ -137,12 +140,14 @@ fn store(c: &mut Control, sw_if: SwIfIndex, limits: Limits) {
         return;
     }
     let state = c.state::<Clamps>();
-    state.borrow_mut().writer.update(c.domain(), |old| {
+    let mut state = state.borrow_mut();
+    match limits == Limits::default() {
+        false => _ = state.all.insert(sw_if, limits),
+        true => _ = state.all.remove(&sw_if),
+    }
+    state.writer.update(c.domain(), |old| {
         let mut new = old.clone();
-        match limits == Limits::default() {
-            false => new.insert(sw_if, limits),
-            true => new.remove(&sw_if),
-        };
+        new.set(sw_if, limits);
         new
     });
 }

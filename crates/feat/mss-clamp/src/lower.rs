@@ -128,7 +128,7 @@ impl<V: Version, const WAY: bool> Lower<V, WAY> {
     }
 
     fn limit(&self, cx: &NodeCx<'_>, sw_if: SwIfIndex) -> Option<Clamp> {
-        self.limits.load(cx.guard()).get(&sw_if).and_then(V::limit)
+        self.limits.load(cx.guard()).get(sw_if).and_then(V::limit)
     }
 
     /// Lowers the MSS of a packet whose segment is there to the limit of its interface.

@@ -32,7 +32,7 @@ use pools::{Borrowed, borrow_again, forget_lender};
 pub use pools::{set_addresses, set_interface_address};
 use publish::{Change, Port, publish, publish_change, publish_none};
 pub use roles::{Role, RolesChanged};
-use roles::{publish_role, set_role};
+use roles::{greet, publish_role, set_role};
 use statics::Claim;
 pub use statics::{MAX_AFFINITY, MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
@@ -148,6 +148,8 @@ pub struct Nat44 {
     /// Addresses and reserved ports as sent to workers.
     active: BTreeSet<Address>,
     reserved: BTreeSet<Port>,
+    /// Where ARP answers for addresses.
+    answering: lent::Answering,
 }
 
 impl Nat44 {
@@ -182,6 +184,7 @@ impl Nat44 {
             writer,
             active: BTreeSet::new(),
             reserved: BTreeSet::new(),
+            answering: lent::Answering::default(),
         }
     }
 
@@ -445,7 +448,11 @@ pub fn clear_sessions(c: &mut Control) {
 /// Subscribes to deleted interfaces and changed addresses.
 pub(crate) fn follow_interfaces(c: &mut Control) {
     c.subscribe(|c, e| {
-        let InterfaceEvent::Deleted(gone) = *e else { return };
+        let gone = match *e {
+            InterfaceEvent::Created(new) => return greet(c, new),
+            InterfaceEvent::Deleted(gone) => gone,
+            _ => return,
+        };
         let nat = c.state::<Nat44>();
         let counted = raw_counts(c, gone);
         if counted.iter().flatten().any(|n| *n > 0) {
@@ -469,7 +476,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
     c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
         // Where external addresses are answered for depends on the tables of roles.
         if version == Version::V4 && c.state::<Nat44>().borrow().roles.contains_key(&sw_if) {
-            lent::follow_roles(c);
+            lent::follow_role(c, sw_if);
         }
     });
     c.subscribe(|c, &AddressesChanged { version, sw_if }: &AddressesChanged| {

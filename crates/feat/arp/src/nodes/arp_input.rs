@@ -363,7 +363,8 @@ mod tests {
         b.arp(request(mac(7).0, ip(77), OUR_IP));
         assert_eq!(b.known(77), Some(mac(7)));
         crate::answer_for_these(&mut b.lab.c, &[(0, ip(78), true)]);
-        crate::answer_on(&mut b.lab.c, vec![(0, [b.sw_if].into())]);
+        crate::set_labels(&mut b.lab.c, b.sw_if, &[7]);
+        crate::answer_at(&mut b.lab.c, &[(0, 7, true)]);
         b.arp(request(mac(8).0, ip(78), OUR_IP));
         b.arp(reply(mac(8), ip(78)));
         b.arp(request(US.0, ip(78), ip(9)));

@@ -196,6 +196,7 @@ pub(super) fn publish_none(c: &mut Control) {
         let nat = c.state::<Nat44>();
         let mut nat = nat.borrow_mut();
         let config = nat.with_settings(Config::default());
+        nat.answering = lent::Answering::default();
         nat.writer.publish(c.domain(), config);
     }
     thalweg_feat_arp::answer_for_none(c);
@@ -207,10 +208,10 @@ pub(super) fn publish_change(c: &mut Control, change: &Change) {
     let Effects { config, gone, come, ports, lent } = nat.borrow_mut().apply(change);
     let is_twice = gone.iter().chain(&come).any(|a| a.twice);
     let (scheme, owners) = (nat.borrow().scheme, nat.borrow().owners(c.workers()));
-    for a in gone {
+    for a in &gone {
         order(c, |_| Order::Drop { address: a.address.to_bits(), twice: a.twice });
     }
-    for a in come {
+    for a in &come {
         for (part, worker) in owners.iter().enumerate() {
             let part = (part, owners.len());
             let pool = Pool::new(a.address.to_bits(), a.table, a.twice, scheme, part);
@@ -225,7 +226,7 @@ pub(super) fn publish_change(c: &mut Control, change: &Change) {
         thalweg_feat_arp::answer_for_these(c, &lent);
     }
     if is_twice {
-        lent::follow_roles(c);
+        lent::follow_twice(c, &gone, &come);
     }
 }
 

@@ -19,7 +19,7 @@ fn address(first: u8, n: u32) -> Ipv4Addr {
 /// A kind of settings, and the command that adds one, by number.
 type Kind = (&'static str, fn(u32) -> String);
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     ("mapping of an interface", |n| {
         format!("nat44 add static mapping tcp local {} 80 external test1 {}", address(11, n), n + 1)
     }),
@@ -44,6 +44,7 @@ const KINDS: [Kind; 7] = [
             address(11, n)
         )
     }),
+    ("role of an interface", |n| format!("set interface nat44 in loop{n}")),
     ("identity mapping of an endpoint", |n| {
         format!("nat44 add identity mapping 10.0.0.2 tcp 80 vrf {}", n + 1)
     }),
@@ -63,6 +64,10 @@ fn measure((name, add): &Kind, many: u32) -> [Duration; 4] {
     if name.contains("whole pool") {
         let last = address(49, many + MEASURED);
         n.lab.ok(&format!("nat44 add address {} - {last}", address(49, 0)));
+    }
+    if name.contains("role") {
+        let ports = 0..many + MEASURED;
+        ports.for_each(|of| _ = n.lab.cli(&format!("create loopback interface instance {of}")));
     }
     n.lab.ok("nat44 add load-balancing static mapping protocol tcp external 192.0.2.9:80 \
               local 10.9.0.1:80 probability 1 local 10.9.0.2:80 probability 1");
