@@ -216,3 +216,42 @@ fn a_packet_to_an_external_address_of_nobody_is_dropped_on_output() {
     assert_eq!(n.lab.count("nat44-ed-in2out-output", "no translation"), 2);
     n.close();
 }
+
+/// On output, packets of interfaces without a role are translated too: those that were there before
+/// and those that come later. The error is one that comes after that, of a label too many.
+#[test]
+fn errors_about_packets_that_were_translated_on_output_are_about_what_was_sent() {
+    let with_labels = || setup().with(&thalweg_feat_mpls::FEATURE);
+    let mut n = Nat { lab: with_labels().start() };
+    n.lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1 out-labels 33\n\
+              nat44 plugin enable sessions 1000\n\
+              nat44 add address 192.0.2.1\n\
+              set interface nat44 out test1 output-feature\n\
+              set interface mtu packet 928 test1");
+    n.lab.interface(7);
+    n.lab.ok("set interface ip address test7 10.0.7.1/24");
+    let mac = host_mac(7, 2).0.map(|b| format!("{b:02x}")).join(":");
+    n.lab.ok(&format!("set ip neighbor test7 10.0.7.2 {mac} static"));
+    n.lab.c.sync();
+    for port in [0, 7] {
+        answered(&mut n, port, long((ip(port, 2), 5000), (FAR, 53)), 3);
+    }
+    // Another one translates on output, then none.
+    n.lab.ok("set interface nat44 in test0\n\
+              set interface nat44 out test2 output-feature\n\
+              set interface nat44 out test1 output-feature del\n\
+              set interface nat44 in test0 del");
+    let restores = |n: &Nat| {
+        let sw_ifs = [0, 1, 2, 7].map(|port| n.lab.sw_if(port));
+        sw_ifs.map(|i| {
+            let on = n.lab.c.enabled_features(i);
+            on.iter().any(|(_, all)| all.contains(&"nat44-ed-icmp-error"))
+        })
+    };
+    assert_eq!(restores(&n), [true; 4]);
+    n.lab.ok("set interface nat44 out test2 output-feature del");
+    assert_eq!(restores(&n), [false; 4]);
+    n.lab.ok("set interface nat44 in test0 out test1");
+    assert_eq!(restores(&n), [true, true, false, false]);
+    n.close();
+}
