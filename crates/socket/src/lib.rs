@@ -10,11 +10,11 @@ pub use peer::{Peer, connect, crowding, peer_of, stranger_of};
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -89,13 +89,12 @@ impl LocalSocket {
         // Clients could not connect to a longer one.
         SocketAddrUnix::new(path).map_err(|e| fail("listen on")(e.into()))?;
         let fd = bind(&fresh, config.kind).map_err(|e| fail("listen on")(e.into()))?;
-        let id = inode(&fresh);
-        let mut socket = LocalSocket { fd, path: fresh, id };
+        let file = File::of(&fresh).map_err(fail("find"))?;
+        let mut socket = LocalSocket { fd, path: fresh, id: Some(file.id) };
         if let Some(group) = config.group {
-            chown(&socket.path, None, Some(group)).map_err(fail("set the group of"))?;
+            file.set_group(group).map_err(fail("set the group of"))?;
         }
-        let permissions = fs::Permissions::from_mode(config.mode);
-        fs::set_permissions(&socket.path, permissions).map_err(fail("set the permissions of"))?;
+        file.set_mode(config.mode).map_err(fail("set the permissions of"))?;
         // A client that waits for the file to appear finds it ready.
         fs::rename(&socket.path, path).map_err(fail("rename"))?;
         path.clone_into(&mut socket.path);
@@ -127,6 +126,38 @@ impl Drop for LocalSocket {
         if self.id.is_some() && inode(&self.path) == self.id {
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+/// The file of a socket of ours. In a directory of another user, a link may stand in its place by
+/// now: what is changed is this file, not what has its path.
+struct File {
+    fd: OwnedFd,
+    id: (u64, u64),
+}
+
+impl File {
+    fn of(path: &Path) -> io::Result<File> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let is_socket = FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
+        let is_ours = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
+        match is_socket && is_ours {
+            true => Ok(File { fd, id: (stat.st_dev, stat.st_ino) }),
+            false => Err(io::Error::other("another user has put something in its place")),
+        }
+    }
+
+    fn set_group(&self, group: u32) -> io::Result<()> {
+        let group = Some(Gid::from_raw(group));
+        Ok(rustix::fs::chownat(&self.fd, "", None, group, AtFlags::EMPTY_PATH)?)
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        // No call changes the permissions of a file that is open by its place only.
+        let link = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+        fs::set_permissions(link, fs::Permissions::from_mode(mode))
     }
 }
 
@@ -213,6 +244,34 @@ mod tests {
         let _fd = bind(&path, SocketType::STREAM).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         UnixStream::connect(&path).unwrap();
+    }
+
+    /// Who owns the directory may replace the new socket by a link to a file that is not his.
+    #[test]
+    fn what_stands_in_place_of_a_new_socket_is_left_alone() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let [victim, link, twice] = ["victim", "link", "twice"].map(|name| dir.path().join(name));
+        fs::write(&victim, "").unwrap();
+        fs::set_permissions(&victim, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&victim, &link).unwrap();
+        let _fd = bind(&twice, SocketType::STREAM).unwrap();
+        fs::hard_link(&twice, dir.path().join("other")).unwrap();
+        for path in [&victim, &link, &twice] {
+            let error = File::of(path).err().unwrap();
+            assert!(error.to_string().contains("something in its place"), "{error}");
+        }
+        assert_eq!(fs::metadata(&victim).unwrap().mode() & 0o777, 0o600);
+        // What is changed is the file, wherever it is by now.
+        let [path, moved] = ["s.sock", "moved"].map(|name| dir.path().join(name));
+        let _fd = bind(&path, SocketType::STREAM).unwrap();
+        let file = File::of(&path).unwrap();
+        fs::rename(&path, &moved).unwrap();
+        symlink(&victim, &path).unwrap();
+        file.set_group(rustix::process::getegid().as_raw()).unwrap();
+        file.set_mode(0o660).unwrap();
+        let mode = |path| fs::symlink_metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&moved), mode(&victim)), (0o660, 0o600));
     }
 
     /// A client that polls for the file finds it with its final permissions.
