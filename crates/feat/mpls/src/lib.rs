@@ -10,6 +10,7 @@
 
 pub mod api;
 mod api_types;
+mod behind;
 mod cli;
 mod disposition;
 mod error;

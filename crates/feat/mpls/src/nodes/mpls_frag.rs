@@ -6,6 +6,7 @@
 //! `mpls-icmp-error` for packets that must not be fragmented, with the MTU that is left after the
 //! labels.
 
+use crate::behind::{IpBehind, ip_behind};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, GsoKind, IcmpCause, LOCAL_IF, Packet, PktMut};
@@ -40,9 +41,6 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// DF in the byte of an IPv4 header that has it.
-const DONT_FRAGMENT: u8 = 0x40;
-
 struct MplsFrag {
     dpos: Arc<DpoTable>,
     whole: Vec<u8>,
@@ -70,18 +68,18 @@ impl Node for MplsFrag {
         stack.by_ref().for_each(drop);
         let packet = stack.payload();
         let labels = &self.whole[..self.whole.len() - packet.len()];
-        let version = packet.first().filter(|_| stack.reached_bottom()).map(|b| b >> 4);
-        let flags = match (version, packet.get(6)) {
-            (Some(4), Some(flags)) => *flags,
-            (Some(6), _) => DONT_FRAGMENT,
-            _ => return Verdict::drop(NOT_IP4),
+        let behind = stack.reached_bottom().then(|| ip_behind(packet, packet.len())).flatten();
+        let (is_ip6, may_cut) = match behind {
+            Some(IpBehind::V4(ip)) => (false, !ip.dont_fragment()),
+            Some(IpBehind::V6(_)) => (true, false),
+            None => return Verdict::drop(NOT_IP4),
         };
         let dpo = Dpo(p.aux());
         let entry = self.dpos.get(dpo);
         let state = entry.state();
         let room = usize::from(state.mtu).saturating_sub(labels.len()) as u16;
-        if flags & DONT_FRAGMENT != 0 {
-            let reason = if version == Some(6) { TOO_BIG } else { DONT_FRAGMENT_SET };
+        if !may_cut {
+            let reason = if is_ip6 { TOO_BIG } else { DONT_FRAGMENT_SET };
             if p.tx_if() == LOCAL_IF {
                 // There is no tunnel: the packet would have left by the route's interface.
                 p.set_tx_if(state.tx_if());

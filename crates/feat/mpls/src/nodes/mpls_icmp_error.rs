@@ -8,8 +8,10 @@
 //! `ip6-icmp-error-reply`, so that what translated the packet restores the quote. Else
 //! `mpls-lookup` or `mpls-output`, as the message goes on along the path of the packet, whose end
 //! knows the sender (RFC 3032 section 2.3.2). Behind several labels is a customer's packet: routes
-//! of the core say nothing of its sender, even if one matches.
+//! of the core say nothing of its sender, even if one matches. What is no whole IP packet is not
+//! answered: no label says that it is one.
 
+use crate::behind::{IpBehind, ip_behind};
 use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -98,10 +100,9 @@ impl MplsIcmpError {
         cx: &NodeCx<'_>,
         p: &PktMut<'_>,
         labels: &[u8],
-        packet: &[u8],
+        original: &Ipv4View<'_>,
     ) -> Result<Answer, ErrorCode> {
-        let original = Ipv4View::parse_prefix(packet).map_err(|_| FORBIDDEN)?;
-        if p.flags().contains(Flags::GROUP) || !may_answer_with_error(&original) {
+        if p.flags().contains(Flags::GROUP) || !may_answer_with_error(original) {
             return Err(FORBIDDEN);
         }
         let tables = self.tables.load(cx.guard());
@@ -111,7 +112,7 @@ impl MplsIcmpError {
             return Err(LIMITED);
         }
         let mut buf = [0; MAX_MESSAGE];
-        let built = message(p.meta().icmp, from, &original, labels, &mut buf).ok_or(FORBIDDEN)?;
+        let built = message(p.meta().icmp, from, original, labels, &mut buf).ok_or(FORBIDDEN)?;
         let (mut message, len) = ([0; MAX_MESSAGE6], built.len());
         message[..len].copy_from_slice(built);
         Ok(Answer { message, len, back, way_out: self.way_out })
@@ -124,10 +125,10 @@ impl MplsIcmpError {
         p: &PktMut<'_>,
         labels: &[u8],
         packet: &[u8],
+        original: &Ipv6View<'_>,
     ) -> Result<Answer, ErrorCode> {
-        let original = Ipv6View::parse_prefix(packet).map_err(|_| FORBIDDEN)?;
         let (cause, asker) = (cause6(p.meta().icmp), original.src());
-        if !may_answer(&original, p.flags().contains(Flags::GROUP), cause) {
+        if !may_answer(original, p.flags().contains(Flags::GROUP), cause) {
             return Err(FORBIDDEN);
         }
         let from = self.sources6.nearest(cx.guard(), p.rx_if(), asker).ok_or(NO_ADDRESS)?;
@@ -150,10 +151,12 @@ impl Node for MplsIcmpError {
         let n = stack.by_ref().count();
         let labels = data.get(..n * ENTRY_LEN).unwrap_or_default();
         let packet = stack.payload();
-        let built = match packet.first().filter(|_| stack.reached_bottom()).map(|b| b >> 4) {
-            Some(4) => self.ip4(cx, &p, labels, packet),
-            Some(6) => self.ip6(cx, &p, labels, packet),
-            _ => Err(FORBIDDEN),
+        let len = p.total_len() - labels.len();
+        let behind = stack.reached_bottom().then(|| ip_behind(packet, len)).flatten();
+        let built = match behind {
+            Some(IpBehind::V4(original)) => self.ip4(cx, &p, labels, &original),
+            Some(IpBehind::V6(original)) => self.ip6(cx, &p, labels, packet, &original),
+            None => Err(FORBIDDEN),
         };
         let Answer { message, len, back, way_out } = match built {
             Ok(answer) => answer,

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_device::testing::ip4::ip;
 use thalweg_device::testing::ip6::ip as ip6;
 use thalweg_device::testing::{Lab, host_mac};
+use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::icmpv6::Icmp6View;
@@ -184,5 +185,35 @@ fn a_flood_at_one_interface_leaves_answers_for_others() {
         assert_eq!(sent.iter().filter(|(_, frame)| from(frame) == of_test2).count(), 8);
         assert!(sent.len() < 256);
     }
+    lab.close();
+}
+
+/// No label says what is behind it: a frame of a pseudowire without control word begins with a MAC
+/// address (RFC 4928), and a damaged header names no sender.
+#[test]
+fn what_only_looks_like_ip_is_neither_answered_nor_cut() {
+    let mut lab = core();
+    lab.ok("set interface mtu mpls 1400 test1");
+    let frame = |first: u8| {
+        let to = MacAddr([first, 0, 5, 0x78, 0, 9]);
+        let frame = Packet::new().ether(host_mac(0, 2), to).ipv4(CUSTOMER, FAR).udp(1, 2);
+        frame.payload_len(1450 - 14 - 28).build()
+    };
+    let mut damaged = behind(false, &[], 1422).build();
+    damaged[10] ^= 1;
+    let mut cut_off = behind(true, &[], 1402).build();
+    cut_off[5] ^= 8;
+    for (at, bytes) in [frame(0x45), frame(0x60), damaged, cut_off].into_iter().enumerate() {
+        for ttl in [1, 9] {
+            let packet = Packet::new().mpls(16).ttl(ttl).payload(&bytes);
+            let sent = lab.forward(0, &packet, 1);
+            assert!(sent.is_empty(), "{at}, TTL {ttl}: {sent:02x?}");
+        }
+    }
+    assert_eq!(
+        lab.count("mpls-icmp-error", "icmp errors not sent: not allowed for this packet"),
+        4
+    );
+    assert_eq!(lab.count("mpls-frag", "mpls MTU exceeded and no ip packet behind the labels"), 4);
     lab.close();
 }
