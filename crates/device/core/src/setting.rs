@@ -9,6 +9,12 @@ use thalweg_config::declare::{
 use thalweg_engine::setting::{Declared, Form, Refused};
 use thalweg_graph::Control;
 
+/// Returns the interfaces that have a value.
+pub type All<V> = fn(&Control) -> Vec<(SwIfIndex, V)>;
+
+/// Gives an interface a value, or takes it away.
+pub type Set<V> = fn(&mut Control, SwIfIndex, Option<V>) -> Result<(), Refused>;
+
 /// A value that an interface may have, which a command sets and a document has under a key of the
 /// interface.
 pub struct PerInterface<F: Form> {
@@ -22,14 +28,14 @@ pub struct PerInterface<F: Form> {
     pub none: &'static str,
     /// Key below `thalweg.interfaces.<name>` in documents.
     pub key: &'static str,
-    /// The same as a path: `thalweg.interfaces.*.<key>`.
-    pub path: &'static str,
+    /// The same as the path of its rule: `thalweg.interfaces.*.<key>`.
+    pub rule: &'static str,
     /// Order among other settings ([`thalweg_config::declare::rank`]).
     pub rank: u16,
     /// Returns the interfaces that have a value.
-    pub all: fn(&Control) -> Vec<(SwIfIndex, F::Value)>,
+    pub all: All<F::Value>,
     /// Gives an interface a value, or takes it away.
-    pub set: fn(&mut Control, SwIfIndex, Option<F::Value>) -> Result<(), Refused>,
+    pub set: Set<F::Value>,
     /// A command elsewhere sets it, with a parser of its own, which takes these words.
     pub by_hand: bool,
 }
@@ -91,7 +97,7 @@ impl<F: Form> Reads for PerInterface<F> {
 
 impl<F: Form> Section<Control> for PerInterface<F> {
     fn rules(&'static self) -> Vec<Rule> {
-        vec![Rule::new(self.path, self.form.kind().unwrap_or(Kind::Read(self)))]
+        vec![Rule::new(self.rule, self.form.kind().unwrap_or(Kind::Read(self)))]
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

@@ -77,9 +77,11 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, gone: &TableDeleted| {
         if gone.version == Version::V4 {
-            let is_meant = |range: &Range| range.table == gone.table;
             let state = c.state::<ProxyArp>();
-            if state.borrow_mut().ranges.extract_if(.., is_meant).count() > 0 {
+            let before = state.borrow().ranges.len();
+            state.borrow_mut().ranges.retain(|range| range.table != gone.table);
+            let after = state.borrow().ranges.len();
+            if after < before {
                 publish(c);
             }
         }

@@ -11,7 +11,7 @@ pub static SETTING: PerInterface<ClampForm> = PerInterface {
     form: ClampForm("ip6"),
     none: "ip6 disable",
     key: "ip6-mss-clamp",
-    path: "thalweg.interfaces.*.ip6-mss-clamp",
+    rule: "thalweg.interfaces.*.ip6-mss-clamp",
     rank: rank::ADDRESS,
     all: |c| crate::all_of(c, |limits| limits.ip6),
     set: |c, sw_if, clamp| crate::change(c, sw_if, |limits| limits.ip6 = clamp),

@@ -11,7 +11,7 @@ pub static SETTING: PerInterface<ClampForm> = PerInterface {
     form: ClampForm("ip4"),
     none: "ip4 disable",
     key: "mss-clamp",
-    path: "thalweg.interfaces.*.mss-clamp",
+    rule: "thalweg.interfaces.*.mss-clamp",
     rank: rank::ADDRESS,
     all: |c| crate::all_of(c, |limits| limits.ip4),
     set: |c, sw_if, clamp| crate::change(c, sw_if, |limits| limits.ip4 = clamp),
