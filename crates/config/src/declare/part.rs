@@ -48,9 +48,11 @@ impl Part {
         self.steps.starts_with(&other.steps)
     }
 
-    /// Notes what is in force in its place: as long as nobody changes that, it stays the part's.
+    /// Notes what is in force in its place: as long as nobody changes that, it stays the part's. A
+    /// place in a list is another part's when this one is not there.
     pub fn note_instead(&mut self, running: &Node) {
-        let there = running.below(&self.steps);
+        let is_named = self.steps.iter().all(|step| matches!(step, PathStep::Key(_)));
+        let there = running.below(&self.steps).filter(|_| is_named);
         self.instead = there.filter(|n| !is_collection(n)).cloned();
     }
 
@@ -106,7 +108,7 @@ fn path_of(steps: &[PathStep]) -> String {
 fn add(to: &mut Node, steps: &[PathStep], what: &Node) -> bool {
     match steps {
         [] => merge(to, what),
-        [PathStep::At(_)] => {
+        [PathStep::At(at)] => {
             // A list of one part may be written without brackets.
             if !matches!(to.value, Value::List(_) | Value::Null) {
                 let one = std::mem::take(to);
@@ -116,8 +118,16 @@ fn add(to: &mut Node, steps: &[PathStep], what: &Node) -> bool {
                 }
                 to.value = Value::List(vec![one]);
             }
-            let part = Node::from(vec![what.clone()]);
-            merge(to, &part)
+            if to.value == Value::Null {
+                to.value = Value::List(Vec::new());
+            }
+            let Value::List(list) = &mut to.value else { return false };
+            let is_new = !list.contains(what);
+            if is_new {
+                // Where it was, as the order may count.
+                list.insert((*at).min(list.len()), what.clone());
+            }
+            is_new
         }
         // Parts of a list have no names: what is below one belongs to the whole of it.
         [PathStep::At(_), ..] => false,
@@ -247,7 +257,7 @@ mod tests {
         root.put(&["r", "10.0.0.0/8"], "q");
         assert!(parts.iter().all(|p| p.add_to(&mut root)));
         let back =
-            parse("a: {host-a.100: {mtu: 1, list: [x, z, y]}, b: 2}\nr: {10.0.0.0/8: [q, p]}\n");
+            parse("a: {host-a.100: {mtu: 1, list: [x, y, z]}, b: 2}\nr: {10.0.0.0/8: [p, q]}\n");
         assert_eq!(root, back.unwrap());
         assert!(!parts.iter().any(|p| p.add_to(&mut root)), "twice");
     }
@@ -274,6 +284,17 @@ mod tests {
         assert_eq!(root, wanted);
         let mut changed = parse("a: {mtu: 2000}\n").unwrap();
         assert!(!part.add_to(&mut changed), "a client has changed it");
+    }
+
+    /// The next part of a list moves to the place of one that is not in force, and stays.
+    #[test]
+    fn what_follows_in_a_list_is_not_there_instead() {
+        let wanted = parse("r: [p, q, s]\n").unwrap();
+        let mut root = parse("r: [q, s]\n").unwrap();
+        let mut part = Part::copy(&wanted, "r[0]", "refused").unwrap();
+        part.note_instead(&root);
+        assert!(part.add_to(&mut root));
+        assert_eq!(root, wanted);
     }
 
     #[test]
