@@ -1,6 +1,7 @@
 //! What a feature contributes: the binary lists features, one line each.
 
 use crate::setting::Declared;
+use std::time::Instant;
 use thalweg_api::Service;
 use thalweg_cli::{Command, CommandTree, DuplicatePath, Unfinished};
 use thalweg_config::declare::Section;
@@ -30,6 +31,8 @@ pub struct Feature {
     pub init: fn(&mut Control),
     /// Runs once the graph is built and workers run.
     pub ready: fn(&mut Control),
+    /// Runs before workers end: saves what would be lost, until the time given.
+    pub end: fn(&mut Control, Instant),
 }
 
 impl Feature {
@@ -46,6 +49,7 @@ impl Feature {
         declared: &[],
         init: |_| {},
         ready: |_| {},
+        end: |_, _| {},
     };
 
     /// Returns its commands, those of declared settings last.
@@ -120,6 +124,11 @@ fn check_needs(features: &[&Feature]) -> Result<(), String> {
 /// Returns all features, the engine first.
 pub fn features(c: &Control) -> Vec<&'static Feature> {
     c.state::<Running>().borrow().0.clone()
+}
+
+/// Has all features save what would be lost, before workers end.
+pub fn end(c: &mut Control, until: Instant) {
+    features(c).iter().for_each(|feature| (feature.end)(c, until));
 }
 
 /// Returns the commands of all features.

@@ -14,7 +14,7 @@ pub mod setting;
 mod traces;
 
 pub use asking::{ask_workers, tell_workers};
-pub use feature::{Feature, command_tree, commands, features, start, with_needs};
+pub use feature::{Feature, command_tree, commands, end, features, start, with_needs};
 pub use report::{Rates, error_text, rates};
 
 /// The engine as a feature: its commands and messages.

@@ -58,6 +58,7 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     settings: &[&family::SETTINGS, &proxy_arp::SETTINGS, &directed::SETTINGS],
     declared: &[],
+    end: |_, _| {},
     init,
     ready: local::publish::<u32>,
 };

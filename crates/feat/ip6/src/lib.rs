@@ -59,6 +59,7 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     settings: &[&family::SETTINGS, &dad::SETTINGS, &nd_proxy::SETTINGS],
     declared: &[],
+    end: |_, _| {},
     init,
     ready: local::publish::<u128>,
 };

@@ -130,7 +130,7 @@ fn log(r: &Restored, file: &Path) {
     match r.lost() {
         0 => tracing::info!("nat44: {done} restored from {file}"),
         n => {
-            tracing::warn!("nat44: {done} restored from {file}, {n} not; the next save drops them")
+            tracing::warn!("nat44: {done} restored from {file}, {n} not; the next save drops them");
         }
     }
 }
@@ -139,7 +139,11 @@ fn restored(r: &Restored, out: &mut Output) {
     out.line(format_args!("{} restored", counted(r.done, "session")));
     let others = [
         (r.expired, "expired", "expired"),
-        (r.no_mapping, "no-mapping", "address, port or mapping no longer exists"),
+        (
+            r.no_mapping,
+            "no-mapping",
+            "address, port or mapping is missing; they are placed when it comes",
+        ),
         (r.taken, "exists", "session exists already"),
         (r.full, "full", "session table full or limit reached"),
         (r.bad, "invalid", "invalid"),

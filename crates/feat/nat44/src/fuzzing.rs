@@ -190,7 +190,7 @@ pub fn fuzz_saved(data: &[u8]) {
     nat.add_pool(pool(false));
     nat.add_pool(pool(true));
     let all: Vec<Saved> = records.iter().filter_map(Saved::read).collect();
-    let done = nat.restore(&config, &all, 0, 7);
+    let (done, _) = nat.restore(&config, &all, 0, 7);
     let sum = done.done + done.expired + done.no_mapping + done.taken + done.full;
     assert_eq!(sum, all.len() as u64);
     assert_eq!(done.done, u64::from(nat.table.len()));

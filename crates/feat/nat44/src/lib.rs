@@ -42,6 +42,7 @@ pub mod store;
 mod time;
 mod translate;
 pub mod view;
+mod waiting;
 pub mod worker;
 
 pub use config::{Config, Timeouts};
@@ -69,6 +70,7 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     settings: &[&section::SECTION],
     declared: settings::SETTINGS,
+    end: store::save_at_end,
     init,
     ..Feature::DEFAULT
 };

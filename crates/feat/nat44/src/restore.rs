@@ -16,7 +16,7 @@ pub struct Restored {
     pub done: u64,
     /// Expired meanwhile.
     pub expired: u64,
-    /// The address, port or mapping no longer exists, or belongs to another worker.
+    /// The address, port or mapping is missing, or belongs to another worker; these wait.
     pub no_mapping: u64,
     /// The session exists already.
     pub taken: u64,
@@ -27,9 +27,9 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Sessions that could still be in use and were not restored.
+    /// Sessions that could still be in use, were not restored, and are not kept.
     pub fn lost(&self) -> u64 {
-        self.no_mapping + self.full + self.bad
+        self.full + self.bad
     }
 
     /// The sum of two results.
@@ -73,15 +73,16 @@ impl Nat {
         live.map(|f| self.saved(f, now)).collect()
     }
 
-    /// Restores sessions, `elapsed` milliseconds after they were saved.
+    /// Restores sessions, `elapsed` milliseconds after they were saved. Returns those whose address,
+    /// port or mapping is not there as well.
     pub fn restore(
         &mut self,
         config: &Config,
         all: &[Saved],
         elapsed: u64,
         now: Millis,
-    ) -> Restored {
-        let mut sum = Restored::default();
+    ) -> (Restored, Vec<Saved>) {
+        let (mut sum, mut unplaced) = (Restored::default(), Vec::new());
         for s in all {
             let left = u64::from(s.left).saturating_sub(elapsed);
             // A timeout that has been shortened applies.
@@ -92,11 +93,14 @@ impl Nat {
                     Ok(()) => sum.done += 1,
                     Err(Refusal::Full | Refusal::HostLimit | Refusal::TableLimit) => sum.full += 1,
                     Err(Refusal::Taken) => sum.taken += 1,
-                    Err(Refusal::NoPort) => sum.no_mapping += 1,
+                    Err(Refusal::NoPort) => {
+                        sum.no_mapping += 1;
+                        unplaced.push(*s);
+                    }
                 },
             }
         }
-        sum
+        (sum, unplaced)
     }
 
     fn restore_one(

@@ -7,6 +7,7 @@ use crate::mapping::{Hosts, Index, Mapping};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::ports::Scheme;
 use crate::time;
+use crate::waiting::Waiting;
 use crate::worker::{Nat, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -134,6 +135,8 @@ pub struct Nat44 {
     saving: Option<(PathBuf, u32)>,
     /// Number of changes of `saving`.
     saving_turn: u64,
+    /// Saved sessions that have no place yet.
+    pub(crate) waiting: Waiting,
     /// Static mappings by number, in the order in which they were added.
     mappings: BTreeMap<u64, StaticMapping>,
     /// Their numbers by external endpoint.
@@ -176,6 +179,7 @@ impl Nat44 {
             collector: None,
             saving: None,
             saving_turn: 0,
+            waiting: Waiting::default(),
             mappings: BTreeMap::new(),
             by_external: BTreeMap::new(),
             index: Index::default(),
@@ -386,6 +390,7 @@ pub fn disable(c: &mut Control) {
         nat.collector = None;
         (nat.refuse, nat.per_host) = (false, 0);
         nat.set_saving(None);
+        nat.waiting = Waiting::default();
         if let Some(log) = nat.log.take() {
             log.end();
         }
@@ -442,6 +447,7 @@ pub fn set_interface(
 
 /// Ends all sessions.
 pub fn clear_sessions(c: &mut Control) {
+    c.state::<Nat44>().borrow_mut().waiting = Waiting::default();
     order(c, |_| Order::Sweep(Sweep::All));
 }
 

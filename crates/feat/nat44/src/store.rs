@@ -8,6 +8,7 @@ use crate::restore::Restored;
 use crate::saved::{self, FormatError, Header, RECORD, Saved};
 use crate::state::Nat44;
 use crate::time;
+use crate::waiting;
 use crate::worker::Nat;
 use std::cell::Cell;
 use std::fs::File;
@@ -148,8 +149,54 @@ pub fn save(c: &Control, file: &Path) -> Result<Work, StoreError> {
     begin(file, move |main| write_all(&main, &to).map(Done::Saved))
 }
 
+/// Places sessions that wait, if what they need has come.
+pub(crate) fn place(c: &Control, all: Vec<Saved>) -> Option<Work> {
+    let (config, workers) = (c.state::<Nat44>().borrow().config().clone(), c.workers());
+    let run = move |main: Main| {
+        let mut batches = vec![Vec::new(); workers];
+        for s in all {
+            let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));
+            batches[config.owner_of_session((&inside, &outside), s.marks, workers)].push(s);
+        }
+        let (mut done, mut left) = (Restored::default(), Vec::new());
+        for (worker, all) in batches.into_iter().enumerate() {
+            for batch in all.chunks(BATCH) {
+                let given = give(&main, worker, batch.to_vec(), 0).ok_or(StoreError::NoAnswer)?;
+                done = done.and(given.0);
+                left.extend(given.1);
+            }
+        }
+        main.ask(|c| waiting::replace(c, left))?;
+        Ok(Done::Restored(done))
+    };
+    begin(Path::new(""), run).ok()
+}
+
+/// Saves the sessions before the router ends, if they are saved at all and there is time.
+pub(crate) fn save_at_end(c: &mut Control, until: Instant) {
+    let to = c.state::<Nat44>().borrow().saving().map(|(file, _)| file.clone());
+    let Some(Ok(mut work)) = to.map(|file| save(c, &file)) else { return };
+    while Instant::now() < until {
+        match work.poll(c) {
+            None => {}
+            Some(Ok(_)) => return,
+            Some(Err(e)) => return tracing::warn!("nat44: cannot save sessions: {e}"),
+        }
+    }
+    tracing::warn!("nat44: sessions are as they were saved last: there is no time for more");
+}
+
+/// Sessions as they are `elapsed` milliseconds later, without those that have expired.
+pub(crate) fn later(all: Vec<Saved>, elapsed: u64) -> impl Iterator<Item = Saved> {
+    all.into_iter().filter_map(move |s| {
+        let left = u64::from(s.left).checked_sub(elapsed).filter(|left| *left > 0)?;
+        let age = s.age.saturating_add(u32::try_from(elapsed).unwrap_or(u32::MAX));
+        Some(Saved { left: left as u32, age, ..s })
+    })
+}
+
 /// Milliseconds since 1970.
-fn unix_millis() -> u64 {
+pub(crate) fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |d| d.as_millis() as u64)
 }
@@ -194,6 +241,13 @@ fn write_all(main: &Main, file: &Path) -> Result<u64, StoreError> {
             next = more;
         }
     }
+    // What has no place yet is not lost by the next start either.
+    for s in main.ask(|c| waiting::all(c))? {
+        let record = s.record();
+        header.sum = saved::sum(header.sum, &record);
+        header.count += 1;
+        out.write_all(&record).map_err(at())?;
+    }
     let mut out = out.into_inner().map_err(|e| at()(e.into_error()))?;
     let begin = out.file().seek(SeekFrom::Start(0));
     begin.and_then(|_| out.write_all(&header.bytes())).map_err(at())?;
@@ -219,11 +273,17 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
                 let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));
                 config.owner_of_session((&inside, &outside), s.marks, workers)
             };
+            let mut unplaced = Vec::new();
             let done = read_all(opened, (owner, workers), |worker, batch, elapsed| {
-                give(&main, worker, batch, elapsed)
+                let (sum, left) = give(&main, worker, batch, elapsed)?;
+                unplaced.extend(later(left, elapsed));
+                Some(sum)
             });
             match done {
-                Ok(sum) => Ok(Done::Restored(sum)),
+                Ok(sum) => {
+                    main.ask(|c| waiting::add(c, unplaced))?;
+                    Ok(Done::Restored(sum))
+                }
                 Err(ReadError::File(source)) => Err(StoreError::File { file: from, source }),
                 Err(ReadError::Format(source)) => Err(StoreError::Format { file: from, source }),
                 Err(ReadError::NoAnswer) => Err(StoreError::NoAnswer),
@@ -232,8 +292,13 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
     })
 }
 
-/// Has a worker restore sessions, and waits for the result.
-fn give(main: &Main, worker: usize, all: Vec<Saved>, elapsed: u64) -> Option<Restored> {
+/// Has a worker restore sessions, and waits for the result and those that have no place.
+fn give(
+    main: &Main,
+    worker: usize,
+    all: Vec<Saved>,
+    elapsed: u64,
+) -> Option<(Restored, Vec<Saved>)> {
     let (answer, rx) = mpsc::channel();
     let send = move |c: &mut Control| {
         if let Some(node) = c.node("nat44-ed-ticker") {

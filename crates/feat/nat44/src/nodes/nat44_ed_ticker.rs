@@ -59,7 +59,7 @@ pub(crate) enum Order {
     /// Replace the session limits.
     Limit(Box<LimitSettings>),
     /// Restore sessions, saved `elapsed` milliseconds ago.
-    Restore { all: Vec<Saved>, elapsed: u64, answer: Sender<Restored> },
+    Restore { all: Vec<Saved>, elapsed: u64, answer: Sender<(Restored, Vec<Saved>)> },
 }
 
 struct Ticker {

@@ -222,6 +222,7 @@ pub(super) fn publish_change(c: &mut Control, change: &Change) {
         order(c, |_| Order::Reserve { address, protocol, port, keep });
     }
     nat.borrow_mut().writer.publish(c.domain(), config);
+    crate::waiting::try_soon(c);
     if !lent.is_empty() {
         thalweg_feat_arp::answer_for_these(c, &lent);
     }

@@ -122,13 +122,19 @@ impl Nat {
 
     /// Waits until the last session has ended.
     pub fn await_no_sessions(&mut self) {
+        self.await_sessions(0);
+    }
+
+    /// Waits until there are as many sessions.
+    pub fn await_sessions(&mut self, wanted: usize) {
         let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
         loop {
-            let left = self.sessions();
-            if left.is_empty() {
+            let there = self.sessions();
+            if there.len() == wanted {
                 return;
             }
-            assert!(std::time::Instant::now() < end, "{} stay: {:?}", left.len(), left[0]);
+            let now = std::time::Instant::now();
+            assert!(now < end, "{} sessions, not {wanted}: {:?}", there.len(), there.first());
             self.lab.c.run_once(Some(std::time::Duration::from_millis(5)));
         }
     }

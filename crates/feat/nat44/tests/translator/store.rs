@@ -96,7 +96,8 @@ fn sessions_without_mapping_are_not_restored() {
     // Neither the mapping nor the address exists.
     n.lab.ok("nat44 add address 192.0.2.1 del\nnat44 add address 192.0.2.2");
     let text = n.lab.cli(&format!("nat44 restore {}", saved.path()));
-    let words = "0 sessions restored\n204 not restored: address, port or mapping no longer exists";
+    let words = "0 sessions restored\n204 not restored: address, port or mapping is missing; they are \
+                 placed when it comes";
     assert_eq!(text.trim(), words);
     // Room for fewer sessions than saved.
     let mut n2 = Nat::with(1, "nat44 plugin enable sessions 50");
@@ -113,6 +114,30 @@ fn sessions_without_mapping_are_not_restored() {
     assert!((1..204).contains(&sessions), "{sessions}");
     n3.close();
     n.close();
+}
+
+/// The address of an interface may come after the start. A save meanwhile loses nothing.
+#[test]
+fn sessions_wait_for_their_address_and_mapping() {
+    for workers in [1, 3] {
+        let saved = save(workers);
+        let mut n = Nat::of(workers);
+        n.know(3..10);
+        n.lab.ok("nat44 add address 192.0.2.1 del");
+        let text = n.lab.cli(&format!("nat44 restore {}", saved.path()));
+        assert!(text.contains("204 not restored"), "{text}");
+        let text = n.lab.cli(&format!("nat44 save {}", saved.path()));
+        assert_eq!(text.trim(), "204 sessions saved", "none is placed, and none is lost");
+        n.lab.ok("nat44 add address 192.0.2.1");
+        n.await_sessions(203);
+        n.lab.ok(MAPPING);
+        n.await_sessions(204);
+        let [port, ..] = saved.ports;
+        assert_eq!(n.one(1, 0, tcp((FAR, 443), (SHARED, port), ACK)).dst(), ip(0, 2));
+        let text = n.lab.cli(&format!("nat44 save {}", saved.path()));
+        assert_eq!(text.trim(), "204 sessions saved");
+        n.close();
+    }
 }
 
 #[test]

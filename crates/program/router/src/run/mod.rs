@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use thalweg_cli::server::ServerError;
 use thalweg_config::declare::{Document, Part};
 use thalweg_config::{StartupConfig, StartupError};
@@ -271,6 +271,9 @@ fn configure(
     }
 }
 
+/// Time for features to save what would be lost.
+const SAVING: Duration = Duration::from_millis(300);
+
 fn run(
     words: &[&str],
     file_of_document: Option<&Path>,
@@ -359,6 +362,7 @@ fn run(
     drop(pidfile);
     serve::cancel_all(&mut c);
     drop((server, api));
+    thalweg_engine::end(&mut c, Instant::now() + SAVING);
     let busy = signals::stop_workers(&mut c, &ending);
     if !busy.is_empty() {
         tracing::error!("workers {busy:?} do not end: exiting");
