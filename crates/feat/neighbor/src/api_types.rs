@@ -46,7 +46,7 @@ impl From<NeighborError> for Retval {
     fn from(error: NeighborError) -> Self {
         use NeighborError::{
             Address, AllFull, Fib, Full, InterfaceFull, Mac, NoInterface, NoResolver, NotEthernet,
-            Range, Unknown,
+            Range, Statics, Unknown,
         };
         let number = match &error {
             NoResolver(_) => Retval::UNIMPLEMENTED,
@@ -54,7 +54,7 @@ impl From<NeighborError> for Retval {
             NotEthernet(_) => Retval::UNSUPPORTED,
             Unknown { .. } => Retval::NO_SUCH_ENTRY,
             Full { .. } | InterfaceFull { .. } | AllFull => Retval::LIMIT_EXCEEDED,
-            Mac(_) | Address { .. } | Range { .. } => Retval::INVALID_VALUE,
+            Mac(_) | Address { .. } | Range { .. } | Statics { .. } => Retval::INVALID_VALUE,
             Fib(_) => Retval::UNSPECIFIED,
         };
         number.because(error)

@@ -484,6 +484,15 @@ pub fn set_config(c: &mut Control, family: Version, config: Config) -> Result<()
             return Err(NeighborError::Range { what, min: 1, max, found });
         }
     }
+    let (all, most) = c.state::<Neighbors>().borrow().table.statics(family);
+    for (what, limit, statics) in
+        [("limit", config.limit, all), ("interface limit", config.interface_limit, most)]
+    {
+        // Another router could not be configured like this one.
+        if limit < statics {
+            return Err(NeighborError::Statics { what, limit, statics });
+        }
+    }
     let (max, found) = (MAX_AGE.as_secs(), config.age.as_secs());
     if config.age > MAX_AGE {
         return Err(NeighborError::Range { what: "age", min: 0, max, found });

@@ -18,6 +18,18 @@ pub enum NeighborError {
     /// The interface is not Ethernet.
     #[error("interface `{0}` is not an Ethernet interface: it has no neighbours")]
     NotEthernet(String),
+    /// The limit is below the number of static neighbours.
+    #[error(
+        "{what} {limit} is too low: {statics} static neighbours are configured; delete some first"
+    )]
+    Statics {
+        /// The limit's name.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+        /// Number of static neighbours.
+        statics: usize,
+    },
     /// The MAC address is not unicast.
     #[error("{0} is not a unicast MAC address")]
     Mac(String),

@@ -3,6 +3,8 @@
 
 use super::{Key, MAX_LIMIT, MAX_PENDING, NeighborTable, Place, Share, TableFull, place, side};
 use crate::Version;
+use std::collections::BTreeMap;
+use thalweg_device::SwIfIndex;
 
 /// Maximum number of pending neighbours of a family on an interface: a scan of one subnet leaves
 /// room for the others.
@@ -48,6 +50,18 @@ impl NeighborTable {
             self.sides[family.index()].stats.crowded += 1;
             self.remove(oldest);
         }
+    }
+
+    /// Returns how many neighbours of a family are static, and how many of them one interface has at
+    /// most: these make no room.
+    pub(crate) fn statics(&self, family: Version) -> (usize, usize) {
+        let mut each: BTreeMap<SwIfIndex, usize> = BTreeMap::new();
+        for ((sw_if, ip), _) in self.iter().filter(|(_, e)| e.is_static) {
+            if Version::of_ip(ip) == family {
+                *each.entry(sw_if).or_default() += 1;
+            }
+        }
+        (each.values().sum(), each.values().copied().max().unwrap_or_default())
     }
 
     /// Makes room for one more resolved neighbour.
