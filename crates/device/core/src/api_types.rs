@@ -165,7 +165,10 @@ pub(crate) fn init(c: &mut Control) {
         let (sw_if, deleted) = match event {
             InterfaceEvent::Created(sw_if) | InterfaceEvent::State(sw_if) => (sw_if, false),
             InterfaceEvent::Deleted(sw_if) => (sw_if, true),
-            InterfaceEvent::Mac(_) | InterfaceEvent::Mtu(_) | InterfaceEvent::Tag(_) => return,
+            InterfaceEvent::Mac(_)
+            | InterfaceEvent::Mtu(_)
+            | InterfaceEvent::Tag(_)
+            | InterfaceEvent::Promiscuous(_) => return,
         };
         let listeners = c.state::<Listeners>();
         if listeners.borrow().0.is_empty() {

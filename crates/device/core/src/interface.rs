@@ -68,6 +68,8 @@ pub enum InterfaceEvent {
     Mtu(SwIfIndex),
     /// Tag changed.
     Tag(SwIfIndex),
+    /// Promiscuous mode changed.
+    Promiscuous(SwIfIndex),
 }
 
 /// A device of the system has come, after an interface on it could not be created: what failed for

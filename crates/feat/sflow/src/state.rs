@@ -306,7 +306,9 @@ pub(crate) fn init(c: &mut Control) {
             }
             follow_if_sampling(c, sw_if);
         }
-        InterfaceEvent::Mtu(sw_if) | InterfaceEvent::Tag(sw_if) => {
+        InterfaceEvent::Mtu(sw_if)
+        | InterfaceEvent::Tag(sw_if)
+        | InterfaceEvent::Promiscuous(sw_if) => {
             follow_if_sampling(c, sw_if);
         }
     });

@@ -354,6 +354,31 @@ fn counters_are_polled() {
     lab.close();
 }
 
+/// What the counters say of an interface is what it is when they are sent.
+#[test]
+fn counters_follow_the_interface() {
+    let mut lab = Lab::new(1);
+    let sw_if = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow polling-interval 1");
+    lab.cli("sflow enable loop0");
+    let mut next = |lab: &mut Lab, what: &str, want: (u32, u32)| {
+        lab.until(what, |_| {
+            collector.receive();
+            let last = collector.counters.last();
+            last.is_some_and(|c| (c.interface.status, c.interface.promiscuous) == want)
+        });
+    };
+    next(&mut lab, "down", (0, 0));
+    for on in [true, false, true] {
+        interface::set_promiscuous(&mut lab.c, sw_if, on).unwrap();
+        next(&mut lab, "promiscuous mode", (0, on.into()));
+    }
+    interface::set_admin(&mut lab.c, sw_if, true).unwrap();
+    next(&mut lab, "up", (3, 1));
+    lab.close();
+}
+
 #[test]
 fn a_deleted_interface_is_forgotten_and_its_heir_starts_clean() {
     let mut lab = Lab::new(1);

@@ -212,6 +212,8 @@ pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: Mtu) -> Result<(), Devi
     for of in [MtuOf::L3, MtuOf::Ip4, MtuOf::Ip6, MtuOf::Mpls] {
         if let Err(error) = set_mtu(c, sw_if, of, mtus.get(of)) {
             change(c, sw_if, |v| v.mtu = before)?;
+            // Subscribers have seen those before the one that is refused.
+            c.publish(InterfaceEvent::Mtu(sw_if));
             return Err(error);
         }
     }
@@ -244,11 +246,12 @@ pub fn set_promiscuous(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<()
     if view(c, sw_if)?.promiscuous == on {
         return Ok(());
     }
-    let done = accept(c, sw_if, &|i| i.view.promiscuous = on);
-    if done.is_err() {
+    if let Err(error) = accept(c, sw_if, &|i| i.view.promiscuous = on) {
         change(c, sw_if, |v| v.promiscuous = !on)?;
+        return Err(error);
     }
-    done
+    c.publish(InterfaceEvent::Promiscuous(sw_if));
+    Ok(())
 }
 
 /// Sets the receive mode of one queue, or with `None` of all queues of the interface.
