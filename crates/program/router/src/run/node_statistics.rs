@@ -56,7 +56,7 @@ impl Owner {
     }
 }
 
-/// The owners of all columns, as they were when the graph had changed so many times.
+/// The owners of all columns, and the graph's number of changes when they were read.
 #[derive(Default)]
 struct Owners {
     all: Vec<Option<Owner>>,
