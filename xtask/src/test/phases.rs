@@ -328,7 +328,8 @@ fn papi(root: &Path, long: bool) -> Result<Vec<Job>> {
 }
 
 /// The random operator: steps that have failed once and half a minute of seeds, and in the long
-/// list ten minutes of others, the same ones each time: what new ones find, `make chaos` finds.
+/// list ten minutes of others, the same ones each time, and seeds that may not take memory: what new
+/// ones find, `make chaos` finds.
 fn chaos(root: &Path) -> Result<Vec<Job>> {
     step(cargo(root).args(["build", "--workspace", "--bin", "thalweg-chaos"]))?;
     let program = std::path::absolute(super::target())?.join("debug/thalweg-chaos");
@@ -347,6 +348,7 @@ fn chaos(root: &Path) -> Result<Vec<Job>> {
     Ok(vec![
         job("short", &[&short[..], &["--shrink", "1"]].concat(), false),
         job("ten-minutes", &["--seed", "1000", "--minutes", "10"], true),
+        job("memory", &["--repeat", "--seed", "1", "--minutes", "3"], true),
     ])
 }
 

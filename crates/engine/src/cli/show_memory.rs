@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
+use thalweg_graph::heap;
 
 /// `show memory [verbose]`
 pub struct ShowMemory;
@@ -49,9 +50,10 @@ impl Command<Control> for ShowMemory {
         args.end()?;
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let rows = parse(&status);
-        let pool = c.pool();
+        let (pool, heap) = (c.pool(), heap::in_use());
         let words = |(field, kib): &(&str, u64)| ((*field).to_owned(), json!(kib * 1024));
         out.json(json!({
+            "heap": { "in_use": heap },
             "process": rows.iter().map(words).collect::<Map<String, Value>>(),
             "buffer_pool": {
                 "mapped": pool.mapped(), "pages": pool.pages().to_string(),
@@ -59,6 +61,9 @@ impl Command<Control> for ShowMemory {
             },
         }));
         out.text(&format(&rows, verbose));
+        if let Some(bytes) = heap {
+            out.line(format_args!("Heap\n  {:<22}{:>10}", "in use", size(bytes / 1024)));
+        }
         let (size, count) = (size(pool.mapped() as u64 / 1024), pool.audit().total);
         out.line(format_args!(
             "Buffer pool\n  {:<22}{size:>10} for {count} buffers on {}",

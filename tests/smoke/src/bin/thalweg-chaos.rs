@@ -5,7 +5,7 @@ use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use thalweg_smoke::chaos::{Plan, run, shrink};
+use thalweg_smoke::chaos::{Plan, repeat, run, shrink};
 use thalweg_testkit::{Privilege, enter_user_namespace};
 
 /// A random operator: random commands under random packets
@@ -26,6 +26,10 @@ struct Args {
     /// Go on after a failing run
     #[arg(long)]
     all: bool,
+    /// Do the steps several times in one router, which may not hold more memory each time; a
+    /// failing run is not made shorter
+    #[arg(long)]
+    repeat: bool,
     /// Print each step
     #[arg(long)]
     verbose: bool,
@@ -52,18 +56,22 @@ impl Args {
     fn attempt(&self, what: &str, plan: &Plan) -> bool {
         let begun = Instant::now();
         let verbose = self.verbose;
-        let end = run(plan, &mut |step| {
+        let mut tell = |step: &str| {
             if verbose {
                 println!("  {step}");
             }
-        });
+        };
+        let end = match self.repeat {
+            true => repeat(plan, &mut tell),
+            false => run(plan, &mut tell),
+        };
         let took = begun.elapsed().as_secs_f64();
         let Err(error) = end else {
             println!("{what}: passed in {took:.1} s");
             return true;
         };
         println!("{what}: failed after {took:.1} s: {error:#}");
-        if self.shrink > 0.0 {
+        if self.shrink > 0.0 && !self.repeat {
             let least = shrink(plan, minutes(self.shrink), &mut |line| println!("  {line}"));
             let why = run(&least, &mut |_| {}).err().map(|e| format!("{e:#}")).unwrap_or_default();
             println!("{what}: these steps fail (`--replay FILE' repeats them):\n{least}{why}");

@@ -17,5 +17,5 @@ mod shrink;
 mod steps;
 mod values;
 
-pub use run::{Plan, run};
+pub use run::{Plan, repeat, run};
 pub use shrink::shrink;

@@ -24,6 +24,20 @@ const REST_LIMIT: Duration = Duration::from_secs(20);
 /// Limit of the time for an end. A second is promised; the machine may be busy.
 const END_LIMIT: Duration = Duration::from_millis(2500);
 
+/// Rounds in which the steps of a plan are done in one router. The first ones fill what is bounded,
+/// such as lists of what has been.
+const ROUNDS: usize = 7;
+/// Last rounds that are compared with those before them.
+const JUDGED: usize = 4;
+/// Bytes by which memory grows in each of them if something is not given back: less may be noise of
+/// tables that packets fill.
+const LEAK: u64 = 64;
+/// How long what is allocated is looked at.
+const QUIET: Duration = Duration::from_millis(600);
+/// Commands that forget what is kept for the user.
+const FORGET: &[&str] =
+    &["clear logging", "clear trace", "pcap trace off", "clear errors", "clear runtime"];
+
 /// Lines of the log that are shown of a router that has ended.
 const LAST_LINES: usize = 30;
 
@@ -146,6 +160,8 @@ impl Subject {
         fs::write(&startup, text)?;
         let program = ns.command(thalweg()?).args(["run", "-c"]).arg(&startup);
         let program = program.arg("--config").arg(document).env("LC_ALL", "C");
+        // What is freed is free at once.
+        let program = program.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
         let mut running = program.deadline(Duration::from_secs(600)).spawn()?;
         let begun = Instant::now();
         while wait_for_unix_socket(&socket, Duration::from_millis(50)).is_err() {
@@ -217,6 +233,21 @@ impl Subject {
             // Paced: the next look.
             thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// The least that is allocated within a moment: what is freed in slices or after a grace period
+    /// is free then.
+    fn heap(&mut self) -> Result<u64> {
+        let mut least = u64::MAX;
+        let begun = Instant::now();
+        while begun.elapsed() < QUIET {
+            // Paced: the next look.
+            thread::sleep(Duration::from_millis(50));
+            let shown: serde_json::Value = serde_json::from_str(&self.must("show memory | json")?)?;
+            let held = shown["heap"]["in_use"].as_u64();
+            least = least.min(held.context("the C library does not say what is allocated")?);
+        }
+        Ok(least)
     }
 
     /// Asks it to end.
@@ -313,6 +344,48 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     let more: Vec<&str> = planned.lines().filter(|line| !is_known(line)).collect();
     ensure!(more.is_empty(), "a new router plans:\n{}", more.join("\n"));
     second.end().context("a new router")
+}
+
+/// Does what a plan says, and deletes everything, several times in one router: it may not hold more
+/// memory each time. `tell` hears of each step.
+///
+/// # Errors
+/// If it does, or one of the steps fails.
+pub fn repeat(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
+    let (ns, dir) = space()?;
+    let mut subject = Subject::start(&ns, dir.path(), plan.workers, &dir.path().join("r.yaml"))?;
+    let empty = dir.path().join("empty.yaml");
+    subject.saved(&empty)?;
+    let mut held = Vec::new();
+    for round in 1..=ROUNDS {
+        for line in prelude() {
+            subject.must(&line)?;
+        }
+        for step in &plan.steps {
+            do_step(&mut subject, step, dir.path()).with_context(|| format!("at `{step}'"))?;
+        }
+        // Paced: what was begun last does something, too.
+        thread::sleep(Duration::from_millis(200));
+        let _ = subject.say("packet-generator disable-stream")?;
+        subject.rest()?;
+        subject.must("clear conntrack")?;
+        subject.must(&format!("config apply {}", empty.display()))?;
+        subject.rest()?;
+        let names = interfaces(&mut subject)?;
+        ensure!(names == ["local0"], "these interfaces are left: {names:?}");
+        FORGET.iter().try_for_each(|line| subject.say(line).map(drop))?;
+        held.push(subject.heap()?);
+        tell(&format!("round {round}: {} bytes", held[round - 1]));
+    }
+    subject.end()?;
+    let last = &held[ROUNDS - JUDGED - 1..];
+    let grown = last[JUDGED].saturating_sub(last[0]);
+    let always = last.windows(2).all(|two| two[1] > two[0]);
+    ensure!(
+        !always || grown < LEAK * JUDGED as u64,
+        "memory grows each time that the steps are done and everything is deleted: {held:?} bytes"
+    );
+    Ok(())
 }
 
 /// The configuration, once it is the one wanted, or has been waited for.
