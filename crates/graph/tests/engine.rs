@@ -334,8 +334,8 @@ fn traces_show_each_step_and_the_reason_of_a_drop() {
     lab.close();
 }
 
-/// What was asked for of a node ends with it: its number may be another one's later, and a node
-/// of its name is another interface's.
+/// Traces asked for at a node end with it: its number may be another one's later, and a node of its
+/// name is another interface's.
 #[test]
 fn traces_that_were_asked_for_end_with_their_node() {
     let mut lab = Lab::new(1);

@@ -246,7 +246,7 @@ mod tests {
         UnixStream::connect(&path).unwrap();
     }
 
-    /// Who owns the directory may replace the new socket by a link to a file that is not his.
+    /// The owner of the directory may replace the new socket by a link to a file that is not his.
     #[test]
     fn what_stands_in_place_of_a_new_socket_is_left_alone() {
         use std::os::unix::fs::symlink;
@@ -262,7 +262,7 @@ mod tests {
             assert!(error.to_string().contains("something in its place"), "{error}");
         }
         assert_eq!(fs::metadata(&victim).unwrap().mode() & 0o777, 0o600);
-        // What is changed is the file, wherever it is by now.
+        // Changes are of the file, wherever it is by now.
         let [path, moved] = ["s.sock", "moved"].map(|name| dir.path().join(name));
         let _fd = bind(&path, SocketType::STREAM).unwrap();
         let file = File::of(&path).unwrap();

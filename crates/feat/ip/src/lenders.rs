@@ -43,7 +43,7 @@ impl Lenders {
         self.by_borrower.keys()
     }
 
-    /// Those that borrow from an interface, in order.
+    /// Interfaces that borrow from an interface, in order.
     pub(crate) fn of(&self, lender: SwIfIndex) -> impl Iterator<Item = SwIfIndex> + '_ {
         let all = (lender, SwIfIndex(0))..=(lender, SwIfIndex(u32::MAX));
         self.by_lender.range(all).map(|(_, borrower)| *borrower)

@@ -58,7 +58,7 @@ pub struct Reply {
     pub at: u64,
 }
 
-/// What a session has heard, and whether its interfaces are still those that it began with.
+/// Replies to a session, and whether its interfaces are still those that it began with.
 #[derive(Default)]
 struct Session {
     replies: VecDeque<Reply>,

@@ -85,7 +85,7 @@ struct Dad {
     config: Option<Config>,
     /// By interface and address, those of interfaces that are up.
     entries: BTreeMap<Key, Entry>,
-    /// Those that are being tested, by the time of the next step.
+    /// Addresses that are being tested, by the time of the next step.
     due: BTreeSet<(Instant, Key)>,
     timer: Option<TimerId>,
 }

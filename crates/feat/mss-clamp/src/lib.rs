@@ -91,7 +91,7 @@ pub struct Limits {
 pub(crate) type All = CowTable<Limits>;
 
 struct Clamps {
-    /// Of interfaces with a limit.
+    /// Limits of the interfaces that have some.
     all: BTreeMap<SwIfIndex, Limits>,
     writer: snapshot::Writer<All>,
 }

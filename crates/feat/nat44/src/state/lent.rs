@@ -34,7 +34,7 @@ fn of_table(table: TableId) -> u64 {
 /// A group, a label, and whether the group is answered for on interfaces with the label.
 type At = (u64, u64, bool);
 
-/// What ARP knows of interfaces and groups.
+/// Interfaces and groups as ARP knows them.
 #[derive(Debug, Default)]
 pub(super) struct Answering {
     /// Tables of interfaces with a role, and these roles.
