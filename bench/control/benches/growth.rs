@@ -68,7 +68,6 @@ fn busy_interface(n: usize) -> String {
         "create loopback interface instance {n}
          set interface ip address loop{n} 2001:db8:{high:x}:{low:x}::1/64
          set interface state loop{n} up
-         set ip6 nd proxy loop{n} 2001:db8:{high:x}:{low:x}::77
          set interface proxy-arp loop{n} enable
          set interface tcp-mss-clamp loop{n} ip4 enable ip4-mss 1000 ip6 disable"
     )
@@ -204,9 +203,9 @@ const ALL: [Kind; 13] = [
         delete: no_interface,
     },
     Kind {
-        name: "interface with IPv6, a proxied host, proxy ARP and MSS",
+        name: "interface with IPv6, proxy ARP and an MSS",
         before: "set ip6 dad enable",
-        many: 1000,
+        many: 10_000,
         add: busy_interface,
         delete: |n| format!("delete loopback interface intfc loop{n}"),
     },

@@ -77,11 +77,9 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, gone: &TableDeleted| {
         if gone.version == Version::V4 {
-            let state = c.state::<ProxyArp>();
-            let before = state.borrow().ranges.len();
-            state.borrow_mut().ranges.retain(|range| range.table != gone.table);
-            let after = state.borrow().ranges.len();
-            if after < before {
+            let had = ranges(c).len();
+            c.state::<ProxyArp>().borrow_mut().ranges.retain(|range| range.table != gone.table);
+            if ranges(c).len() < had {
                 publish(c);
             }
         }
@@ -195,8 +193,8 @@ fn check(value: &Value) -> Result<(), String> {
 }
 
 impl Section<Control> for ProxySettings {
-    fn rules(&'static self) -> Vec<Rule> {
-        RULES.to_vec()
+    fn rules(&self) -> &'static [Rule] {
+        RULES
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {

@@ -25,8 +25,9 @@ const REST_LIMIT: Duration = Duration::from_secs(20);
 const END_LIMIT: Duration = Duration::from_millis(2500);
 
 /// Rounds in which the steps of a plan are done in one router. The first ones fill what is bounded,
-/// such as lists of what has been.
-const ROUNDS: usize = 7;
+/// such as lists of what has been; packets may fill more later, so that there are more rounds as
+/// long as memory grows.
+const ROUNDS: std::ops::RangeInclusive<usize> = 7..=24;
 /// Last rounds that are compared with those before them.
 const JUDGED: usize = 4;
 /// Least bytes by which memory grows in each of them if something is not given back.
@@ -356,7 +357,7 @@ pub fn repeat(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     let empty = dir.path().join("empty.yaml");
     subject.saved(&empty)?;
     let mut held = Vec::new();
-    for round in 1..=ROUNDS {
+    for round in 1..=*ROUNDS.end() {
         for line in prelude() {
             subject.must(&line)?;
         }
@@ -375,6 +376,9 @@ pub fn repeat(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
         FORGET.iter().try_for_each(|line| subject.say(line).map(drop))?;
         held.push(subject.heap()?);
         tell(&format!("round {round}: {} bytes", held[round - 1]));
+        if round >= *ROUNDS.start() && !grows(&held) {
+            break;
+        }
     }
     subject.end()?;
     ensure!(
