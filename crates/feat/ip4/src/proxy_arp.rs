@@ -193,8 +193,8 @@ fn check(value: &Value) -> Result<(), String> {
 }
 
 impl Section<Control> for ProxySettings {
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn rules(&'static self) -> Vec<Rule> {
+        RULES.to_vec()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
