@@ -281,6 +281,35 @@ impl Packet {
         }
     }
 
+    /// Truncates the packet to its first `n` bytes if it is longer; segments beyond them go back to
+    /// `cache`.
+    pub fn truncate(&mut self, n: usize, cache: &mut crate::Cache) {
+        let first = self.view.len().min(n);
+        self.view = View::new(self.view.off() as u16, first as u16);
+        // SAFETY: we own the whole chain.
+        unsafe {
+            let (mut at, mut left, mut rest_len) = (self.buf, n - first, 0);
+            while left > 0
+                && let Some(next) = at.as_ref().next
+            {
+                let meta = &mut (*next.as_ptr()).meta;
+                let view = View(meta.view);
+                let keep = view.len().min(left);
+                meta.view = View::new(view.off() as u16, keep as u16).0;
+                (at, left, rest_len) = (next, left - keep, rest_len + keep as u32);
+            }
+            let rest = at.as_mut().next.take();
+            let meta = &mut self.buf.as_mut().meta;
+            meta.rest_len = rest_len;
+            if at == self.buf {
+                meta.flags.remove(Flags::CHAINED);
+            }
+            if let Some(rest) = rest {
+                cache.free_chain(rest);
+            }
+        }
+    }
+
     /// Returns the segments' bytes in order.
     pub fn segments(&self) -> Segments<'_> {
         // SAFETY: we own the chain for as long as the iterator borrows us.

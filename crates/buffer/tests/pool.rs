@@ -51,6 +51,28 @@ fn exhaustion_is_no_disaster() {
     all_home(pool);
 }
 
+/// A packet keeps its first bytes, whatever they are in, and can grow again.
+#[test]
+fn packets_are_truncated() {
+    let pool = pool(100);
+    let mut cache = Cache::new(pool);
+    let bytes: Vec<u8> = (0..1500_u32).map(|i| i as u8).collect();
+    for keep in [0, 1, 255, 256, 257, 512, 1024, 1499, 1500, 1501, 9000] {
+        let mut p = cache.alloc().unwrap();
+        assert!(p.append(&bytes, &mut cache));
+        p.truncate(keep, &mut cache);
+        let kept = &bytes[..keep.min(1500)];
+        assert_eq!((text(&p), p.total_len()), (kept.to_vec(), kept.len()));
+        assert!(p.append(&bytes, &mut cache));
+        assert_eq!(text(&p), [kept, &bytes].concat());
+        p.truncate(0, &mut cache);
+        assert_eq!(p.segments().count(), 1);
+        cache.free(p);
+    }
+    drop(cache);
+    all_home(pool);
+}
+
 /// The buffers that a worker has in flight come back to it, and none keeps what others need.
 #[test]
 fn caches_share_half_of_the_pool() {
