@@ -14,6 +14,7 @@ mod family;
 mod link;
 mod monitor;
 mod route;
+mod setup;
 mod socket;
 pub mod wire;
 
@@ -21,6 +22,7 @@ pub use family::Family;
 pub use link::{Link, LinkStats};
 pub use monitor::{LinkChange, LinkMonitor};
 pub use route::{Route, tables};
+pub use setup::{LinkSettings, add_address, add_default_route};
 pub use socket::{HIGHEST_SENDABLE_GROUP, Port, Protocol, Question, SocketRow, rows, socket_table};
 
 /// Entry for fuzzing: reads a datagram as links, as routes and as the register of generic families.

@@ -189,6 +189,26 @@ impl Link {
         one(message)
     }
 
+    /// The interface of that index in a port's namespace; `None` if there is none.
+    ///
+    /// # Errors
+    /// If a system call fails, or the kernel refuses.
+    pub fn find_by(port: &Port, index: u32) -> io::Result<Option<Link>> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        one_by(port, message)
+    }
+
+    /// The interface of that name in a port's namespace; `None` if there is none.
+    ///
+    /// # Errors
+    /// If a system call fails, or the kernel refuses.
+    pub fn named_by(port: &Port, name: &str) -> io::Result<Option<Link>> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        one_by(port, message)
+    }
+
     /// All interfaces of this thread's namespace, by index.
     ///
     /// # Errors
@@ -211,16 +231,28 @@ fn text(value: &[u8]) -> String {
 }
 
 fn one(message: LinkMessage) -> io::Result<Option<Link>> {
+    one_by(&Port::open(Protocol::Route)?, message)
+}
+
+fn one_by(port: &Port, message: LinkMessage) -> io::Result<Option<Link>> {
     let mut found = None;
-    match ask(message, Question::one(RTM_NEWLINK), |link| found = Some(link)) {
+    match ask_by(port, message, Question::one(RTM_NEWLINK), |link| found = Some(link)) {
         Err(error) if error.raw_os_error() != Some(NO_DEVICE) => Err(error),
         _ => Ok(found),
     }
 }
 
-fn ask(message: LinkMessage, question: Question, mut each: impl FnMut(Link)) -> io::Result<()> {
-    let message = RouteNetlinkMessage::GetLink(message);
-    Port::open(Protocol::Route)?.ask_with(question, message, |payload| {
+fn ask(message: LinkMessage, question: Question, each: impl FnMut(Link)) -> io::Result<()> {
+    ask_by(&Port::open(Protocol::Route)?, message, question, each)
+}
+
+fn ask_by(
+    port: &Port,
+    message: LinkMessage,
+    question: Question,
+    mut each: impl FnMut(Link),
+) -> io::Result<()> {
+    port.ask_with(question, RouteNetlinkMessage::GetLink(message), |payload| {
         Link::parse(payload).into_iter().for_each(&mut each);
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::wire::{Header, Messages};
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-    NetlinkSerializable,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE, NETLINK_USERSOCK};
 use netlink_sys::{Socket, SocketAddr};
@@ -97,6 +97,18 @@ impl Question {
     #[must_use]
     pub fn one(answers: u16) -> Question {
         Question { flags: NLM_F_REQUEST | NLM_F_ACK, answers }
+    }
+
+    /// Makes something, unless that is there, which is an error.
+    #[must_use]
+    pub(crate) fn new() -> Question {
+        Question { flags: NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, answers: 0 }
+    }
+
+    /// Makes something, or changes what is there.
+    #[must_use]
+    pub(crate) fn put() -> Question {
+        Question { flags: NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, answers: 0 }
     }
 
     /// All that there is of a kind is asked for.
