@@ -65,6 +65,8 @@ pub struct IfInfo {
     pub unqueued: bool,
     /// Speed in Mbit/s, if known. Not filled in by events and lists.
     pub speed_mbps: Option<u32>,
+    /// Frames that the kernel has dropped on their way to the device.
+    pub tx_dropped: u64,
 }
 
 impl IfInfo {
@@ -127,6 +129,7 @@ impl From<Link> for IfInfo {
             flags: link.flags,
             unqueued: link.qdisc == "noqueue",
             speed_mbps: None,
+            tx_dropped: link.statistics.tx_dropped,
         }
     }
 }

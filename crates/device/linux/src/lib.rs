@@ -6,18 +6,21 @@
 //! * [`VnetHdr`]: the header that describes a packet's pending offload work; [`offload`] converts
 //!   it from and to a packet's metadata.
 //! * [`gro`]: joins TCP segments for the kernel.
+//! * [`Namespace`]: a network namespace of which a device is.
 //! * [`sys`]: system calls.
 
 pub mod follow;
 pub mod gro;
 mod info;
 mod monitor;
+mod namespace;
 pub mod offload;
 pub mod sys;
 mod vnet;
 
 pub use info::{IfInfo, LinkError};
 pub use monitor::{LinkEvent, LinkMonitor};
+pub use namespace::{Namespace, NamespaceError, NamespaceId};
 pub use vnet::{BadOffload, VnetHdr};
 
 use thalweg_device::MacAddr;

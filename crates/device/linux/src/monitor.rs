@@ -11,13 +11,8 @@ use crate::info::{IfInfo, LinkError};
 pub enum LinkEvent {
     /// A device appeared or changed; also sent for irrelevant changes.
     Changed(IfInfo),
-    /// A device left the namespace.
-    Gone {
-        /// Its index.
-        ifindex: u32,
-        /// Its last name.
-        name: String,
-    },
+    /// A device left the namespace, and was like this.
+    Gone(IfInfo),
     /// Events were lost: query the relevant devices again.
     Lost,
 }
@@ -40,7 +35,7 @@ impl LinkMonitor {
     pub fn events(&mut self) -> impl Iterator<Item = LinkEvent> {
         self.0.changes().map(|change| match change {
             LinkChange::Changed(link) => LinkEvent::Changed(link.into()),
-            LinkChange::Gone(link) => LinkEvent::Gone { ifindex: link.index, name: link.name },
+            LinkChange::Gone(link) => LinkEvent::Gone(link.into()),
             LinkChange::Lost => LinkEvent::Lost,
         })
     }

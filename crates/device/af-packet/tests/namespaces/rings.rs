@@ -396,7 +396,7 @@ fn link_down_and_up_again() {
             ip("link del left");
             until("the device to go", &std::io::stdin(), || {
                 let gone =
-                    |event| matches!(event, LinkEvent::Gone { ifindex: i, .. } if i == ifindex);
+                    |event| matches!(event, LinkEvent::Gone(info) if info.ifindex == ifindex);
                 monitor.events().any(gone).then_some(())
             });
             burst(&mut left.tx[0]);

@@ -130,6 +130,8 @@ pub trait Device: 'static {
     fn system_device(&self) -> Option<String> {
         None
     }
+    /// Takes what the system says last of a device that goes away; [`Device::detach`] is next.
+    fn system_gone(&self, _c: &mut Control, _sw_if: SwIfIndex, _last: &SystemDevice) {}
     /// Stops receiving and transmitting: the system's device went away.
     fn detach(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Receives and transmits by a device of this name, as before the other went away.
@@ -162,4 +164,6 @@ pub struct SystemDevice {
     pub mac: MacAddr,
     /// Its MTU in bytes.
     pub mtu: u32,
+    /// Frames that the system has dropped on their way to it.
+    pub tx_dropped: u64,
 }
