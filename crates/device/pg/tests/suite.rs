@@ -55,6 +55,7 @@ impl Outside for Files {
             mtu: None,
             carrier: false,
             unplugs: false,
+            steers: false,
         }
     }
 

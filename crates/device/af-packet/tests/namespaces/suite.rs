@@ -46,6 +46,7 @@ impl Outside for Veths {
             mtu: Some(MTU),
             carrier: true,
             unplugs: true,
+            steers: false,
         }
     }
 

@@ -35,6 +35,9 @@ pub struct Abilities {
     pub carrier: bool,
     /// The device can go away and come back.
     pub unplugs: bool,
+    /// A flow comes by the queue that its frames were last sent by, so that its order may be lost
+    /// while queues move.
+    pub steers: bool,
 }
 
 /// The world outside of two interfaces, 0 and 1. A driver that fails is a panic.
