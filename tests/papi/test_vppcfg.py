@@ -95,6 +95,25 @@ bridgedomains:
 sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
+# TAPs, one of them bridged.
+TAPPED = """
+interfaces:
+  host-va: {mtu: 1500}
+  host-vb: {mtu: 1500}
+  pg0: {mtu: 1500}
+  pg1: {mtu: 1500}
+  tap7: {mtu: 1400}
+taps:
+  tap7:
+    host: {name: vpp7, mac: 02:00:5e:00:00:07, mtu: 1400}
+    rx-ring-size: 512
+    tx-ring-size: 1024
+  tap8: {host: {name: vpp8}}
+bridgedomains:
+  bd10: {mtu: 1400, interfaces: [tap7]}
+sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
+"""
+
 # VLANs: routed, cross connected, bridged with a BVI.
 TAGGED = """
 interfaces:
@@ -456,6 +475,7 @@ class Vppcfg(unittest.TestCase):
             ("bridged", BRIDGED),
             ("otherwise", BRIDGED_OTHERWISE),
             ("tagged", TAGGED),
+            ("tapped", TAPPED),
             ("again", FIRST),
             ("bare", BARE),
         ):
@@ -619,7 +639,6 @@ interfaces:
         machine = self.machine()
         for text, where in (
             ("vxlan_tunnels: {vxlan_tunnel0: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7}}", "vxlan_tunnels"),
-            ("taps: {tap0: {host: {name: lab}}}", "taps"),
         ):
             # When one of these becomes supported, this fails; add it to the plans above.
             path = machine.file("a.yaml", f"interfaces: {{pg0: {{}}}}\n{text}\n")
@@ -629,9 +648,9 @@ interfaces:
             self.assertEqual(refused.returncode, 2)
             self.assertIn(f"not supported yet: {where}", refused.stderr)
         # A plan stops at an unknown command, and reports it.
-        path = machine.file("plan", "create tap id 7\n")
+        path = machine.file("plan", "create vxlan tunnel src 192.0.2.1 dst 192.0.2.2 vni 7\n")
         done = subprocess.run(
             [THALCTL, "-s", machine.cli, "exec", path], capture_output=True, text=True, timeout=60
         )
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("tap", done.stdout + done.stderr)
+        self.assertIn("vxlan", done.stdout + done.stderr)

@@ -120,6 +120,7 @@ lab_test! {
         let again = router.cli(&format!("config plan {pair}"))?;
         ensure!(again.trim().is_empty(), "{again}");
         // What the commands of a device set is dumped, and comes back.
+        lab.router.set_sysctl("net/ipv6/conf/default/disable_ipv6", "0")?;
         router.cli(
             "set interface rx-mode host-eth0 polling
              set host-interface qdisc-bypass host-eth1 disable
@@ -127,12 +128,20 @@ lab_test! {
              delete host-interface name eth0
              create host-interface v3 name eth0 num-rx-queues 2 rx-size 4096 checksum-offload-disable
              set interface rx-mode host-eth0 queue 1 interrupt
-             set interface rx-placement host-eth0 queue 1 worker 0"
+             set interface rx-placement host-eth0 queue 1 worker 0
+             create tap id 1
+             delete tap tap1
+             create tap id 7 num-rx-queues 2 rx-ring-size 512 tx-ring-size 1024 \
+             host-if-name lan7 host-mac-addr 02:00:00:00:00:77 host-mtu-size 1400 \
+             host-ip4-addr 10.77.0.2/24 host-ip6-addr fd77::2/64 gso gro-coalesce csum-offload \
+             packed in-order consistent-qp
+             create tap id 8 if-name ppp8 tun host-if-name ppp8"
         )?;
         let text = router.cli("show configuration")?;
         for line in ["qdisc-bypass: false", "version: v3", "rx-queues: 2", "rx-size: 4096",
                      "checksum-offload: false", "link-mtu: 1500", "mtu: 1400",
-                     "rx-placement:"] {
+                     "rx-placement:", "name: lan7", "02:00:00:00:00:77", "gro-coalesce: true",
+                     "host-ip6-address: fd77::2/64", "consistent-qp: true", "ppp8:", "tun: true"] {
             ensure!(text.contains(line), "{line} is missing in {text}");
         }
         let dumped = document("dumped.yaml", &router, &text)?;

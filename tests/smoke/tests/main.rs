@@ -41,6 +41,7 @@ mod sflow_paths;
 mod sflow_speed;
 mod shows;
 mod soak;
+mod taps;
 mod throughput;
 mod trace;
 mod transcript;

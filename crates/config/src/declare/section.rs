@@ -249,6 +249,15 @@ impl<'a> Index<'a> {
         }
         let known: HashMap<Cow<'a, str>, usize> =
             all.iter().chain(&subs).map(|i| (i.name.clone(), 0)).collect();
+        // A TAP is an interface, whether one of that name is described or not.
+        let taps = [root.get("taps"), root.at(&[OURS, "taps"])];
+        let taps = taps.into_iter().flatten().flat_map(Node::entries);
+        let mut known = known;
+        for (name, _) in taps {
+            if known.insert(Cow::from(name), 0).is_none() {
+                all.push(Interface::new(Cow::from(name), None, None, ours));
+            }
+        }
         for (name, node) in ours.into_iter().flat_map(Node::entries) {
             if known.contains_key(name) {
                 continue;
@@ -350,7 +359,7 @@ impl<'a> Interface<'a> {
         format!("{OURS}.interfaces.{}.{key}", self.name)
     }
 
-    /// Returns the node that names it.
+    /// Returns the node that describes it; a TAP may have none.
     pub fn node(&self) -> Option<&'a Node> {
         self.described.or(self.ours)
     }

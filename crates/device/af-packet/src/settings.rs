@@ -98,8 +98,9 @@ fn dump(name: &str, o: &Options, out: &mut Dump<'_>) {
 fn foreign(i: &Interface<'_>, out: &mut Draft) {
     for rule in RULES {
         let Some((_, key)) = rule.path.rsplit_once('.') else { continue };
-        // Packet generators have modes, too.
-        if let Some(found) = i.get(key).filter(|_| key != "mode") {
+        // Packet generators have modes, too, and TAPs queues.
+        let others = ["mode", "rx-queues", "tx-queues"];
+        if let Some(found) = i.get(key).filter(|_| !others.contains(&key)) {
             out.problem(Problem::at(
                 found.node,
                 found.path,

@@ -416,7 +416,8 @@ fn mtu(i: &Interface<'_>, out: &mut Draft) {
     let (name, is_sub) = (&*i.name, i.sub().is_some());
     let follows = |name| follows(name, is_sub);
     let bytes = |key: &str| i.get(key).and_then(|f| Some((f.node.u32()?, f.path)));
-    if name == "local0" {
+    // As in vppcfg, a TAP that is made and not described as an interface stays as it is.
+    if name == "local0" || i.node().is_none() {
         return;
     }
     let (l3, path) = bytes("mtu").unwrap_or_else(|| (DEFAULT_MTU, i.path("")));
@@ -496,7 +497,7 @@ fn switches(i: &Interface<'_>, out: &mut Draft) {
         out.add(item.needs(interface_key(name)).attribute());
     }
     let state = i.get("state");
-    let default = if name == "local0" { "down" } else { "up" };
+    let default = if name == "local0" || i.node().is_none() { "down" } else { "up" };
     if state.as_ref().and_then(|f| f.node.text()).unwrap_or(default) == "up" {
         let path = state.map_or_else(|| i.path(""), |f| f.path);
         let set = format!("set interface state {name} up");

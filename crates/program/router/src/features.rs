@@ -9,6 +9,7 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_fib::FEATURE,
     &thalweg_device_af_packet::FEATURE,
     &thalweg_device_pg::FEATURE,
+    &thalweg_device_tap::FEATURE,
     &thalweg_feat_ethernet::FEATURE,
     &thalweg_feat_l2::FEATURE,
     &thalweg_feat_flow::FEATURE,

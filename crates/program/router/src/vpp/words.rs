@@ -49,7 +49,7 @@ impl Command<Control> for Word {
 const IP6: &str = "nothing: this release does not have that for IPv6";
 const MROUTE: &str = "nothing: this release has no multicast routes";
 const TUNNEL: &str = "nothing: this release has no tunnels";
-const DRIVER: &str = "nothing: the drivers are host-interface, loopback and packet generator";
+const DRIVER: &str = "nothing: the drivers are host-interface, TAP, loopback and packet generator";
 const ACL: &str = "nothing: `show flow' and `flow dump' have the rules of interfaces";
 const HOST: &str = "nothing: there is no host stack; TCP and UDP sessions end elsewhere";
 const FIB: &str = "nothing by this word: `show ip fib' has routes and paths, `show adj' and \
@@ -192,12 +192,10 @@ words! {
     "show statistics segment" =>
         "nothing by this word: the segment has the figures of `show interface', `show errors', \
          `show runtime' and `show adj'",
-    "show tap" => DRIVER,
     "show tcp config" => HOST,
     "show tcp stats" => HOST,
     "show teib" => TUNNEL,
     "show terminal" => SESSIONS,
-    "show tun" => DRIVER,
     "show udp encap" => TUNNEL,
     "show udp punt" => PUNT,
     "show unix errors" => "nothing by this word: what the kernel refuses is in `show logging'",

@@ -236,6 +236,8 @@ const ACTIONS: &[&str] = &[
     "show_",
     "control_ping",
     "api_trace",
+    // Make devices of the kernel, which only one router can have: papi and scenarios try them.
+    "tap_create",
 ];
 
 /// Fields that change nothing which a document says, and why that is right.

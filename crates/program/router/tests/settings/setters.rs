@@ -681,7 +681,9 @@ pub const SETTERS: &[(&str, &[&str])] = &[
 /// Commands that set something, but need a device of the kernel: `tests/smoke` has them.
 pub const WITH_A_DEVICE: &[&str] = &[
     "create host-interface",
+    "create tap",
     "delete host-interface",
+    "delete tap",
     "set host-interface",
     "set interface rx-mode",
     "set interface rx-placement",

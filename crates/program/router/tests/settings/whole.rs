@@ -68,7 +68,7 @@ interfaces:
   host-nosuchdevice: {addresses: [10.5.0.1/24], mtu: 1500}
 loopbacks:
   loop0: {addresses: [10.255.0.1/32]}
-taps: {tap0: {host: {name: x}}}
+vxlan_tunnels: {vxlan_tunnel0: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7}}
 thalweg:
   interfaces:
     host-nosuchdevice: {version: v3, index: 9}
@@ -91,7 +91,7 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
         "interfaces.pg1.mtu: a whole number from 128 to 9216 expected, not `7'",
         "interfaces.host-nosuchdevice: `create host-interface",
         "thalweg.interfaces.host-nosuchdevice: `create host-interface",
-        "taps.tap0: not supported yet",
+        "vxlan_tunnels.vxlan_tunnel0: not supported yet",
         "thalweg.nonsense: unknown key",
         "10.9.0.0/16[1]: there is no interface `host-elsewhere' in this document",
         "10.8.0.0/16: ",
@@ -101,9 +101,14 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     // All of it is saved, and comes back the same.
     assert!(router.run("config commit").starts_with("saved\n"));
     let text = fs::read_to_string(&file).unwrap();
-    for part in
-        ["10.0.0.300/24", "host-nosuchdevice", "v3", "tap0", "host-elsewhere", "nonsense: 7"]
-    {
+    for part in [
+        "10.0.0.300/24",
+        "host-nosuchdevice",
+        "v3",
+        "vxlan_tunnel0",
+        "host-elsewhere",
+        "nonsense: 7",
+    ] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert_eq!(router.run("config diff"), "");

@@ -13,7 +13,6 @@ pub mod punt_socket_dump;
 pub mod punt_socket_register;
 pub mod set_punt;
 pub mod sw_bond_interface_dump;
-pub mod sw_interface_tap_v2_dump;
 pub mod sw_member_interface_dump;
 pub mod vxlan_tunnel_v2_dump;
 
@@ -29,7 +28,6 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &punt_socket_register::SERVICE,
     &set_punt::SERVICE,
     &sw_bond_interface_dump::SERVICE,
-    &sw_interface_tap_v2_dump::SERVICE,
     &sw_member_interface_dump::SERVICE,
     &vxlan_tunnel_v2_dump::SERVICE,
 ];
