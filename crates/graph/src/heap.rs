@@ -23,8 +23,8 @@ pub(crate) fn disable_fastbins() {
 /// Returns the bytes that the process has allocated and not freed, with what the allocator adds to
 /// each block; `None` if the C library does not say (glibc does from 2.33 on).
 ///
-/// Blocks that glibc keeps for a thread's next allocation count as allocated, up to some hundred KiB
-/// a thread; `GLIBC_TUNABLES=glibc.malloc.tcache_count=0` has it keep none.
+/// Blocks that glibc keeps for a thread's next allocation count as allocated, some hundred KiB of
+/// each thread at most; `GLIBC_TUNABLES=glibc.malloc.tcache_count=0` has it keep none.
 #[must_use]
 pub fn in_use() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -328,8 +328,8 @@ fn papi(root: &Path, long: bool) -> Result<Vec<Job>> {
 }
 
 /// The random operator: steps that have failed once and half a minute of seeds, and in the long
-/// list ten minutes of others, the same ones each time, and seeds that may not take memory: what new
-/// ones find, `make chaos` finds.
+/// list ten minutes of others, the same ones each time, and seeds that may not take memory: faults
+/// of new ones are for `make chaos` to find.
 fn chaos(root: &Path) -> Result<Vec<Job>> {
     step(cargo(root).args(["build", "--workspace", "--bin", "thalweg-chaos"]))?;
     let program = std::path::absolute(super::target())?.join("debug/thalweg-chaos");

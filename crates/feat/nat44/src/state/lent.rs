@@ -3,8 +3,8 @@
 //! would not be translated.
 //!
 //! Interfaces have labels that follow from their roles and tables, and groups of addresses are
-//! answered for on interfaces with some labels. A change of one role changes one interface's labels,
-//! however many roles there are.
+//! answered for on interfaces with some labels. A change of one role changes the labels of one
+//! interface, however many roles there are.
 
 use super::{Address, Nat44, Role};
 use std::collections::BTreeMap;
