@@ -152,6 +152,9 @@ def setters(api, port):
         },
     }
     yield "ip_route_add_del_v2", {"is_add": True, "route": {**route("10.8.0.0/16", type=2), "src": 0}}
+    yield "tap_create_v2", {"id": 40, "use_random_mac": True, "host_if_name_set": True, "host_if_name": "tap40h"}
+    yield "tap_create_v3", {"id": 41, "use_random_mac": True}
+    yield "tap_delete_v2", {"sw_if_index": lambda: port("tap41")}
     yield "sw_interface_set_l2_xconnect", {
         "rx_sw_if_index": lambda: port("pg10"), "tx_sw_if_index": loop, "enable": True
     }

@@ -166,7 +166,7 @@ pub(crate) fn place(c: &Control, all: Vec<Saved>) -> Option<Work> {
                 left.extend(given.1);
             }
         }
-        main.ask(|c| waiting::replace(c, left))?;
+        main.ask(|c| waiting::tried(c, left))?;
         Ok(Done::Restored(done))
     };
     begin(Path::new(""), run).ok()

@@ -12,10 +12,25 @@ use thalweg_graph::Control;
 #[derive(Default, Debug)]
 pub(crate) struct Waiting {
     all: Vec<Saved>,
+    /// Those of them that are being tried.
+    tried: Vec<Saved>,
     /// When their times were true, in milliseconds since 1970.
     at: u64,
-    /// They are tried soon, or are being tried.
-    is_due: bool,
+    trial: Trial,
+}
+
+/// Whether sessions are tried.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+enum Trial {
+    /// Nothing that they need has come.
+    #[default]
+    None,
+    /// They are tried soon.
+    Soon,
+    /// They are being tried.
+    Now,
+    /// They are being tried, and more has come meanwhile.
+    NowAndAgain,
 }
 
 /// Most sessions that wait; the session table has no more by default.
@@ -27,56 +42,92 @@ const SOON: Duration = Duration::from_millis(100);
 /// Interval between two looks at what another thread does.
 const LOOK: Duration = Duration::from_micros(500);
 
+impl Waiting {
+    /// Brings their times to the present, and drops those that have expired.
+    fn refresh(&mut self) {
+        let now = unix_millis();
+        let elapsed = now.saturating_sub(std::mem::replace(&mut self.at, now));
+        self.all = later(std::mem::take(&mut self.all), elapsed).collect();
+        self.tried = later(std::mem::take(&mut self.tried), elapsed).collect();
+    }
+}
+
 /// Sessions that wait, as they are now.
 pub(crate) fn all(c: &Control) -> Vec<Saved> {
     let nat = c.state::<Nat44>();
-    let nat = nat.borrow();
-    let elapsed = unix_millis().saturating_sub(nat.waiting.at);
-    later(nat.waiting.all.clone(), elapsed).collect()
+    let waiting = &mut nat.borrow_mut().waiting;
+    waiting.refresh();
+    [&waiting.all[..], &waiting.tried].concat()
 }
 
-/// Replaces the sessions that wait.
-pub(crate) fn replace(c: &Control, all: Vec<Saved>) {
+/// Ends a trial: these still wait, and those that came meanwhile.
+pub(crate) fn tried(c: &Control, left: Vec<Saved>) {
     let nat = c.state::<Nat44>();
-    let mut nat = nat.borrow_mut();
-    (nat.waiting.all, nat.waiting.at) = (all, unix_millis());
-    nat.waiting.all.truncate(MOST);
+    let waiting = &mut nat.borrow_mut().waiting;
+    // Unless NAT44 was disabled, or its sessions were cleared.
+    if matches!(waiting.trial, Trial::Now | Trial::NowAndAgain) {
+        waiting.refresh();
+        waiting.tried.clear();
+        waiting.all.extend(left);
+    }
 }
 
 /// Adds sessions that wait.
 pub(crate) fn add(c: &mut Control, more: Vec<Saved>) {
-    if !more.is_empty() {
-        let mut all = all(c);
-        all.extend(more);
-        replace(c, all);
-        // What they need may have come while the file was read.
-        try_soon(c);
+    {
+        let nat = c.state::<Nat44>();
+        let waiting = &mut nat.borrow_mut().waiting;
+        waiting.refresh();
+        let room = MOST.saturating_sub(waiting.all.len() + waiting.tried.len());
+        waiting.all.extend(more.into_iter().take(room));
     }
+    // What they need may have come while the file was read.
+    try_soon(c);
 }
 
 /// Tries the sessions that wait soon, as addresses or mappings have come.
 pub(crate) fn try_soon(c: &mut Control) {
     let nat = c.state::<Nat44>();
-    let mut state = nat.borrow_mut();
-    if state.waiting.all.is_empty() || std::mem::replace(&mut state.waiting.is_due, true) {
-        return;
+    {
+        let waiting = &mut nat.borrow_mut().waiting;
+        match waiting.trial {
+            Trial::None if !waiting.all.is_empty() => waiting.trial = Trial::Soon,
+            Trial::Now => return waiting.trial = Trial::NowAndAgain,
+            _ => return,
+        }
     }
-    drop(state);
-    c.after(SOON, |c| match store::place(c, all(c)) {
-        Some(work) => go_on(c, work),
-        None => c.state::<Nat44>().borrow_mut().waiting.is_due = false,
+    c.after(SOON, |c| {
+        let nat = c.state::<Nat44>();
+        let all = {
+            let waiting = &mut nat.borrow_mut().waiting;
+            waiting.refresh();
+            waiting.tried = std::mem::take(&mut waiting.all);
+            waiting.trial = Trial::Now;
+            waiting.tried.clone()
+        };
+        match store::place(c, all.clone()) {
+            Some(work) => go_on(c, work),
+            None => {
+                tried(c, all);
+                set(c, Trial::None);
+            }
+        }
     });
+}
+
+fn set(c: &Control, trial: Trial) -> Trial {
+    let nat = c.state::<Nat44>();
+    std::mem::replace(&mut nat.borrow_mut().waiting.trial, trial)
 }
 
 fn go_on(c: &mut Control, mut work: Work) {
     match work.poll(c) {
         None => drop(c.after(LOOK, move |c| go_on(c, work))),
         Some(done) => {
-            let left = {
-                let nat = c.state::<Nat44>();
-                nat.borrow_mut().waiting.is_due = false;
-                nat.borrow().waiting.all.len()
-            };
+            let left = all(c).len();
+            if set(c, Trial::None) == Trial::NowAndAgain {
+                try_soon(c);
+            }
             match done {
                 Ok(Done::Restored(sum)) if sum.done > 0 => {
                     let done = counted(sum.done, "saved session");
