@@ -3,6 +3,7 @@
 //! A separate thread reads and writes the file. It sends requests to workers through the main
 //! thread, a slice of sessions at a time, so that neither waits for the disk.
 
+use crate::log::Target;
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::restore::Restored;
 use crate::saved::{self, FormatError, Header, RECORD, Saved};
@@ -59,6 +60,9 @@ pub enum StoreError {
         /// The error.
         source: FormatError,
     },
+    /// Sessions are logged to the file.
+    #[error("{} is the file of the log (`nat44 log'): save to another file", .0.display())]
+    Log(PathBuf),
     /// NAT44 is disabled.
     #[error("nat44 is disabled; `nat44 plugin enable` enables it")]
     Disabled,
@@ -385,8 +389,13 @@ fn read_all(
 /// Checks that sessions can be saved to a file: a periodic save would find that out much later.
 ///
 /// # Errors
-/// If its directory does not exist or cannot be written to, or another kind of file is there.
-pub fn check(file: &Path) -> Result<(), StoreError> {
+/// If its directory does not exist or cannot be written to, another kind of file is there, or
+/// sessions are logged to it.
+pub fn check(c: &Control, file: &Path) -> Result<(), StoreError> {
+    let nat = c.state::<Nat44>();
+    if nat.borrow().log().is_some_and(|log| log.target == Target::File(file.to_owned())) {
+        return Err(StoreError::Log(file.to_owned()));
+    }
     Ok(client::replacement(file, &SESSIONS).map(drop)?)
 }
 

@@ -131,12 +131,21 @@ pub fn set_refuse_when_full(c: &mut Control, refuse: bool) -> Result<(), NatErro
 /// Starts logging sessions, at a maximum rate in records per second, or stops.
 ///
 /// # Errors
-/// [`NatError::File`] if the destination cannot be opened; the previous log stays then.
+/// [`NatError::File`] if the destination cannot be opened, and [`NatError::Invalid`] for the file
+/// that sessions are saved to; the previous log stays then.
 pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatError> {
     let workers = c.workers();
     let (log, writers) = match to {
         None => (None, Vec::new()),
         Some((target, rate)) => {
+            if let Target::File(path) = &target
+                && c.state::<Nat44>().borrow().saving().is_some_and(|(file, _)| file == path)
+            {
+                let path = path.display();
+                let text =
+                    format!("sessions are saved to {path} (`nat44 save'): log to another file");
+                return Err(NatError::Invalid(text));
+            }
             let what = target.to_string();
             let started = Log::start(target, rate, workers);
             let (log, writers) = started.map_err(|e| NatError::File(what, e))?;

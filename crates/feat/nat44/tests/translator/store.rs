@@ -140,6 +140,21 @@ fn sessions_wait_for_their_address_and_mapping() {
     }
 }
 
+/// A router that is configured like this one could open neither.
+#[test]
+fn sessions_and_their_log_are_in_two_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("one").display().to_string();
+    let mut n = Nat::new();
+    n.lab.ok(&format!("nat44 save {file} every 5"));
+    let refused = n.lab.cli(&format!("nat44 log file {file}"));
+    assert!(refused.contains("log to another file"), "{refused}");
+    n.lab.ok(&format!("nat44 save never\nnat44 log file {file}"));
+    let refused = n.lab.cli(&format!("nat44 save {file} every 5"));
+    assert!(refused.contains("save to another file"), "{refused}");
+    n.close();
+}
+
 #[test]
 fn files_that_are_none_are_refused() {
     let mut n = Nat::new();
