@@ -73,8 +73,8 @@ impl Nat {
         live.map(|f| self.saved(f, now)).collect()
     }
 
-    /// Restores sessions, `elapsed` milliseconds after they were saved. Returns those whose address,
-    /// port or mapping is not there as well.
+    /// Restores sessions, `elapsed` milliseconds after they were saved. Returns those whose
+    /// address, port or mapping is not there as well.
     pub fn restore(
         &mut self,
         config: &Config,

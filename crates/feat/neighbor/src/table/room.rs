@@ -52,8 +52,8 @@ impl NeighborTable {
         }
     }
 
-    /// Returns how many neighbours of a family are static, and how many of them one interface has at
-    /// most: these make no room.
+    /// Returns how many neighbours of a family are static, and how many of them one interface has
+    /// at most: these make no room.
     pub(crate) fn statics(&self, family: Version) -> (usize, usize) {
         let mut each: BTreeMap<SwIfIndex, usize> = BTreeMap::new();
         for ((sw_if, ip), _) in self.iter().filter(|(_, e)| e.is_static) {
