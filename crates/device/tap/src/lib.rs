@@ -1,7 +1,7 @@
 //! TAP and TUN interfaces: ends of links whose other ends are devices of the kernel, for programs
 //! on the same machine.
 //!
-//! [`host`] makes the kernel's device by `/dev/net/tun`, in a network namespace if wanted, and sets
+//! `host` makes the kernel's device by `/dev/net/tun`, in a network namespace if wanted, and sets
 //! it up; [`device`] makes it an interface, and makes it again when it was deleted or its namespace
 //! is back; [`nodes`] move frames, each by one system call, with the offload header that makes it
 //! one call for many TCP segments.

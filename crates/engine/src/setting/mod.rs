@@ -7,7 +7,6 @@
 //! them.
 //!
 //! * [`Global`]: one value for the router.
-//! * [`List`]: entries, each added and deleted by a command; a list of texts in documents.
 //! * `thalweg_device::setting::PerInterface`: one value for each interface.
 //!
 //! A command that a declaration cannot express has a parser of its own, which calls the same
