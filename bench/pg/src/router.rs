@@ -14,6 +14,9 @@ use thalweg_feat_sflow::stats::PortTotals;
 use thalweg_graph::{Control, EngineConfig, clock};
 use thalweg_tables::hash::fix_seeds;
 
+/// Time for packets on their way to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// A router with all features.
 pub struct Router {
     control: Control,
@@ -268,6 +271,19 @@ impl Router {
     pub fn settle(&mut self) {
         self.cli("packet-generator disable-stream");
         self.wait(Duration::from_millis(20));
+        let end = Instant::now() + PATIENCE;
+        // Thousands of the router's own packets may still wait for their worker.
+        let mut books = self.books();
+        while books.0 != books.1 + books.2 && Instant::now() < end {
+            self.wait(Duration::from_millis(20));
+            books = self.books();
+        }
+        let (came, went, here) = books;
+        assert_eq!(came, went + here, "packets came, went, are here: {came} {went} {here}");
+    }
+
+    /// Packets that came, that went, and that are here.
+    fn books(&mut self) -> (u64, u64, u64) {
         self.control.sync();
         let (mut came, mut went) = (0, 0);
         for w in 0..self.control.workers() {
@@ -275,8 +291,7 @@ impl Router {
             came += t.rx.get() + t.originated.get();
             went += t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();
         }
-        let here = self.control.pool().audit().in_use as u64;
-        assert_eq!(came, went + here, "packets came, went, are here: {came} {went} {here}");
+        (came, went, self.control.pool().audit().in_use as u64)
     }
 
     /// Packets dropped so far. A benchmark's packets are all to be forwarded.
