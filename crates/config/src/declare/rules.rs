@@ -44,7 +44,7 @@ pub trait Reads: Sync {
     /// Checks a value.
     ///
     /// # Errors
-    /// What would be right.
+    /// A description of right values.
     fn check(&self, value: &Value) -> Result<(), String>;
 }
 

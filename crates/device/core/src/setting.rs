@@ -22,7 +22,7 @@ pub struct PerInterface<F: Form> {
     pub command: &'static str,
     /// Help of the command.
     pub help: &'static str,
-    /// How the value is spelled.
+    /// The spelling of the value.
     pub form: F,
     /// Words in place of the value that take it away.
     pub none: &'static str,

@@ -14,7 +14,7 @@ use thalweg_graph::{Control, Remote};
 /// A namespace, and the index or name of a device in it. The router's own namespace is the default.
 type Place<T> = (NamespaceId, T);
 
-/// When a link is up.
+/// The condition under which a link is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkBy {
     /// While the device has a carrier.
@@ -144,7 +144,7 @@ fn watch(c: &mut Control, namespace: Option<&Namespace>) {
     links.borrow_mut().watched.insert(id, watched.ok().flatten());
 }
 
-/// What a thread needs to report.
+/// A thread's means to report.
 struct Watcher {
     id: NamespaceId,
     begun: Arc<AtomicU64>,

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::thread;
 
-/// Where `ip netns` keeps names.
+/// The directory in which `ip netns` keeps names.
 const NAMES: &str = "/run/netns";
 /// File system of namespaces (`NSFS_MAGIC`, statfs(2)).
 const NSFS: u64 = 0x6e73_6673;
@@ -34,7 +34,7 @@ pub enum NamespaceError {
     /// Another system call failed.
     #[error("cannot {what} the network namespace `{name}'")]
     System {
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
         /// The name.
         name: String,

@@ -100,7 +100,7 @@ fn given<T>(is_set: bool, value: T) -> Option<T> {
     is_set.then_some(value)
 }
 
-/// What requests of all versions say.
+/// The fields that requests of all versions have.
 pub(crate) struct Wanted<'a> {
     pub(crate) id: u32,
     pub(crate) mac: Option<MacAddr>,

@@ -1,4 +1,4 @@
-//! What a TAP is made by.
+//! Options of a TAP.
 
 use crate::Error;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -22,11 +22,11 @@ impl Flags {
     pub const TUN: Flags = Flags(16);
     /// Join TCP segments to GSO packets before they are sent.
     pub const GRO_COALESCE: Flags = Flags(32);
-    /// Of VPP's rings, which a TAP does not have here.
+    /// An option of VPP's rings, which a TAP does not have here.
     pub const PACKED: Flags = Flags(64);
-    /// Of VPP's rings, too.
+    /// Another option of VPP's rings.
     pub const IN_ORDER: Flags = Flags(128);
-    /// Of VPP's queues, too.
+    /// An option of VPP's queues, without effect here, too.
     pub const CONSISTENT_QP: Flags = Flags(256);
 
     /// Flags by the words of the command.

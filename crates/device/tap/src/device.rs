@@ -24,7 +24,7 @@ use thalweg_graph::{Control, FileInfo, NodeId, RxMode};
 
 /// Device type: VPP's clients know TAPs by this one.
 pub(crate) const DEV_TYPE: &str = "virtio";
-/// How often devices and namespaces that went away are looked for.
+/// Interval of looking for devices and namespaces that went away.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// TAPs whose losses are asked for at a time, each by a request to the kernel.
 const ASKED_AT_ONCE: usize = 64;
@@ -51,7 +51,7 @@ pub(crate) struct Tap {
     pub(crate) name: String,
     /// Number.
     pub(crate) id: u32,
-    /// What it was made by, with the name of the device.
+    /// The options that it was made by, with the name of the device.
     pub(crate) config: TapConfig,
     /// The device, as of now, or as it was when it went away.
     pub(crate) info: RefCell<IfInfo>,

@@ -23,7 +23,7 @@ pub enum Error {
          or inside `unshare -Urn`)"
     )]
     Permission {
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
     },
 
@@ -94,7 +94,7 @@ pub enum Error {
     Setup {
         /// Name of the device.
         name: String,
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
         /// The kernel's error.
         source: io::Error,
@@ -105,7 +105,7 @@ pub enum Error {
     System {
         /// Name of the device.
         name: String,
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
         /// The kernel's error.
         source: io::Error,

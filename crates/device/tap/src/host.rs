@@ -51,7 +51,7 @@ impl Places {
 pub(crate) struct Host {
     /// Its queues.
     pub(crate) queues: Vec<Arc<Tun>>,
-    /// Where it is.
+    /// The namespace that it is in.
     pub(crate) place: Rc<Place>,
     /// The device, as of now.
     pub(crate) info: IfInfo,
@@ -74,7 +74,7 @@ fn is_name(name: &str) -> bool {
     (1..=15).contains(&name.len()) && ![".", ".."].contains(&name) && !name.bytes().any(odd)
 }
 
-/// What a thread in the namespace opens, to be used from any other.
+/// Sockets that a thread in the namespace opens, to be used from any other.
 fn open_files(queues: u16) -> Result<Vec<Tun>, Error> {
     let opened = (0..queues).map(|_| Tun::open()).collect::<io::Result<Vec<_>>>();
     opened.map_err(|e| match e.raw_os_error() {

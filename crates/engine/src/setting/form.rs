@@ -1,10 +1,10 @@
-//! How values are spelled.
+//! Spellings of values.
 
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, usage_words};
 use thalweg_config::declare::{Kind, Value};
 
-/// How the value of a setting is spelled: one parser of all spellings, and one printer.
+/// The spellings of a setting's value: one parser of all, and one printer.
 ///
 /// `take(words(v))` is `v`, which [`Form::words`] prints as it was.
 pub trait Form: Send + Sync + 'static {
@@ -31,7 +31,7 @@ pub trait Form: Send + Sync + 'static {
     /// Reads the value of a document.
     ///
     /// # Errors
-    /// What would be right.
+    /// A description of right values.
     fn read(&self, value: &Value) -> Result<Self::Value, String> {
         read_words(value, |args| self.take(args))
     }
@@ -50,7 +50,7 @@ pub trait Form: Send + Sync + 'static {
 /// Reads a scalar of a document as words of a command.
 ///
 /// # Errors
-/// What would be right.
+/// A description of right values.
 pub fn read_words<T>(
     value: &Value,
     take: impl FnOnce(&mut Args<'_>) -> Result<T, CliError>,
@@ -150,7 +150,7 @@ pub struct Optional<F> {
     pub usage: &'static str,
     /// The word for none.
     pub none: &'static str,
-    /// How a value is spelled.
+    /// The spelling of a value.
     pub form: F,
 }
 

@@ -28,7 +28,7 @@ pub struct Global<F: Form> {
     pub command: &'static str,
     /// Help of the command.
     pub help: &'static str,
-    /// How the value is spelled.
+    /// The spelling of the value.
     pub form: F,
     /// Key in documents, its steps separated by dots. A key of vppcfg's schema takes what that
     /// says.
@@ -39,11 +39,11 @@ pub struct Global<F: Form> {
     pub get: fn(&Control) -> Option<F::Value>,
     /// Sets the value.
     pub set: fn(&mut Control, F::Value) -> Result<(), Refused>,
-    /// What most settings do not need.
+    /// Properties that few settings have.
     pub rare: Rare<F::Value>,
 }
 
-/// What most settings do not need.
+/// Properties that few settings have.
 pub struct Rare<V: 'static> {
     /// Key of vppcfg's schema as well, for values that are valid there.
     pub vppcfg: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! What a setter refuses.
+//! Refusals of setters.
 
 use std::fmt::Display;
 use thalweg_api::Retval;

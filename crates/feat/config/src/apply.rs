@@ -49,7 +49,7 @@ pub(crate) struct Back {
     pub(crate) only: Option<Touched>,
 }
 
-/// How an application in the background has ended.
+/// End of an application in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// All of it is in force.
@@ -102,7 +102,7 @@ pub struct Apply {
     steps: VecDeque<Step>,
     /// Keys of the items that the plan is about.
     touched: Touched,
-    /// What the plan is restricted to.
+    /// Items that the plan is restricted to.
     only: Option<Touched>,
     current: Option<(Step, Execution<Control>)>,
     mode: Mode,
@@ -618,7 +618,7 @@ pub(crate) fn retry(c: &mut Control) {
     }
 }
 
-/// What follows an application.
+/// The continuation after an application.
 type Then = Box<dyn FnOnce(&mut Control, End)>;
 
 fn drive(c: &mut Control, mut apply: Apply, then: Then) {

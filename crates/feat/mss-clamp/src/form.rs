@@ -1,4 +1,4 @@
-//! How a limit is spelled: `rx 1400` in documents, `ip4 rx ip4-mss 1400` on the command line.
+//! Spellings of a limit: `rx 1400` in documents, `ip4 rx ip4-mss 1400` on the command line.
 
 use crate::{Clamp, Direction, MIN_MSS};
 use thalweg_cli::{Args, CliError};

@@ -25,7 +25,7 @@ pub(crate) fn tuned<T>(c: &Control, of: impl FnOnce(&Nat44) -> T) -> Option<T> {
     nat.sessions().map(|_| of(&nat))
 }
 
-/// What settings of NAT44 have in common: they need it, and come before addresses.
+/// Properties that settings of NAT44 share: they need it, and come before addresses.
 pub(crate) const fn tuning<V>() -> Rare<V> {
     Rare { needs: Some(ENABLED), order: 1, ..Rare::NONE }
 }
@@ -77,7 +77,7 @@ fn pool(value: &Value) -> Result<(), String> {
     }
 }
 
-/// What words add: a document takes nothing away.
+/// The entry that words add: a document takes nothing away.
 fn added<T>((words, add): (T, bool)) -> Result<T, CliError> {
     if add { Ok(words) } else { Err(CliError::failed("an entry without `del'")) }
 }

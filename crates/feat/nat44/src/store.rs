@@ -245,7 +245,7 @@ fn write_all(main: &Main, file: &Path) -> Result<u64, StoreError> {
             next = more;
         }
     }
-    // What has no place yet is not lost by the next start either.
+    // Sessions without a place are not lost by the next start either.
     for s in main.ask(|c| waiting::all(c))? {
         let record = s.record();
         header.sum = saved::sum(header.sum, &record);

@@ -12,14 +12,14 @@ use thalweg_graph::Control;
 #[derive(Default, Debug)]
 pub(crate) struct Waiting {
     all: Vec<Saved>,
-    /// Those of them that are being tried.
+    /// Sessions that are being tried.
     tried: Vec<Saved>,
-    /// When their times were true, in milliseconds since 1970.
+    /// The moment at which their times were true, in milliseconds since 1970.
     at: u64,
     trial: Trial,
 }
 
-/// Whether sessions are tried.
+/// State of a trial.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 enum Trial {
     /// Nothing that they need has come.
@@ -79,9 +79,12 @@ pub(crate) fn add(c: &mut Control, more: Vec<Saved>) {
         let waiting = &mut nat.borrow_mut().waiting;
         waiting.refresh();
         let room = MOST.saturating_sub(waiting.all.len() + waiting.tried.len());
+        if let Some(lost) = more.len().checked_sub(room).filter(|lost| *lost > 0) {
+            tracing::warn!("nat44: {lost} saved sessions are lost: {MOST} wait for an address");
+        }
         waiting.all.extend(more.into_iter().take(room));
     }
-    // What they need may have come while the file was read.
+    // The address may have come while the file was read.
     try_soon(c);
 }
 

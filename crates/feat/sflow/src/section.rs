@@ -1,4 +1,4 @@
-//! What is configured of sFlow.
+//! Configuration of sFlow.
 
 use crate::exporting::MAX_COLLECTORS;
 use crate::state::{DEFAULT_DROP_LIMIT, OwnRate, SFlow, Settings as Values};

@@ -32,7 +32,7 @@ const ROUNDS: std::ops::RangeInclusive<usize> = 7..=24;
 const JUDGED: usize = 4;
 /// Least bytes by which memory grows in each of them if something is not given back.
 const LEAK: u64 = 16;
-/// How long what is allocated is looked at.
+/// Time for which allocated memory is looked at.
 const QUIET: Duration = Duration::from_millis(600);
 /// Commands that forget what is kept for the user.
 const FORGET: &[&str] =

@@ -84,7 +84,7 @@ struct TapInput {
     scratch: Box<[u8]>,
 }
 
-/// What became of a read.
+/// Outcome of a read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
     Frame,

@@ -4,7 +4,7 @@ use crate::section::{tuned, tuning};
 use crate::state::set_forwarding;
 use thalweg_engine::setting::{Global, Switch};
 
-/// Whether packets from outside without a session are forwarded.
+/// Forwarding of packets from outside without a session.
 pub static SETTING: Global<Switch> = Global {
     command: "nat44 forwarding",
     help: "Forward packets from outside that have no session, or drop them",

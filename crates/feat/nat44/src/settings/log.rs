@@ -8,7 +8,7 @@ use thalweg_cli::{Args, CliError};
 use thalweg_config::declare::{Value, file_path};
 use thalweg_engine::setting::{Form, Global, Optional, read_words};
 
-/// Where records go, and how many in a second at most.
+/// The destination of records, and the most in a second.
 pub struct LogForm;
 
 impl Form for LogForm {
@@ -73,7 +73,7 @@ impl Form for LogForm {
     }
 }
 
-/// Where created and deleted sessions are recorded.
+/// The log of created and deleted sessions.
 pub static SETTING: Global<Optional<LogForm>> = Global {
     command: "nat44 log",
     help: "Log each session that is created or deleted, as a line of JSON in a file or a syslog message,\n\

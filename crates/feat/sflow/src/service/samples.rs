@@ -214,7 +214,7 @@ struct Way {
 /// Name and length of a prefix.
 type Prefix = (String, u32);
 
-/// What a port's samplers have counted on all workers.
+/// Counts of a port's samplers on all workers.
 #[derive(Clone, Copy)]
 struct PortTotals {
     /// Candidates for sampling.

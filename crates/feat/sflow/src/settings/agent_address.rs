@@ -7,7 +7,7 @@ use thalweg_config::declare::Value;
 use thalweg_engine::setting::{Form, Global, Rare, read_words};
 use thalweg_sflow_agent::agent::AgentChoice;
 
-/// How the agent's address is found.
+/// The way in which the agent's address is found.
 pub struct AgentForm;
 
 impl Form for AgentForm {

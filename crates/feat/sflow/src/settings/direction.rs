@@ -9,7 +9,7 @@ impl Worded for Direction {
     const VALUES: &'static [Direction] = &[Direction::Rx, Direction::Tx, Direction::Both];
 }
 
-/// Which packets are sampled.
+/// The packets that are sampled.
 pub static SETTING: Global<Word<Direction>> = Global {
     command: "sflow direction",
     help: "Sample received packets (rx), sent packets (tx) or both",

@@ -4,7 +4,7 @@ use crate::exporting::say_if_cut;
 use crate::state::{DEFAULT_HEADER_BYTES, header_bytes, set_header_bytes, values};
 use thalweg_engine::setting::{Global, Number, Rare};
 
-/// How many bytes of a sampled packet are sent.
+/// Number of bytes of a sampled packet that are sent.
 pub static SETTING: Global<Number> = Global {
     command: "sflow header-bytes",
     help: "Set the number of header bytes sent of a sampled packet\n\

@@ -4,7 +4,7 @@ use crate::exporting::set_host_interval;
 use crate::state::{Settings, values};
 use thalweg_engine::setting::{Global, Number, Rare};
 
-/// How often counters of the host are sent, in seconds; 0 sends none.
+/// Interval of the host's counters in seconds; 0 sends none.
 pub static SETTING: Global<Number> = Global {
     command: "sflow host-interval",
     help: "Set the polling interval of host counters in seconds\n\

@@ -3,7 +3,7 @@
 use crate::state::{DEFAULT_POLLING, set_polling_interval, values};
 use thalweg_engine::setting::{Global, Number, Rare};
 
-/// How often an interface's counters are sent, in seconds.
+/// Interval of an interface's counters in seconds.
 pub static SETTING: Global<Number> = Global {
     command: "sflow polling-interval",
     help: "Send each interface's counters every S seconds\n\

@@ -3,7 +3,7 @@
 use crate::state::{set_sub_interfaces, values};
 use thalweg_engine::setting::{Global, Rare, Switch};
 
-/// Whether samples name sub-interfaces.
+/// Naming of sub-interfaces in samples.
 pub static SETTING: Global<Switch> = Global {
     command: "sflow sub-interfaces",
     help: "Name sub-interfaces in samples, in place of their ports\n\

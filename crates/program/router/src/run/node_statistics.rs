@@ -106,7 +106,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether nodes and counters are what they were.
+    /// Returns whether nodes and counters are the same as before.
     fn are_current(&self, c: &Control) -> bool {
         self.changes == Some(c.node_changes())
     }
