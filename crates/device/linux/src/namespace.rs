@@ -3,7 +3,7 @@
 use rustix::fs::{Mode, OFlags, fstat, fstatfs, open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::thread;
 
@@ -83,7 +83,9 @@ impl Namespace {
     pub fn open(name: &str) -> Result<Namespace, NamespaceError> {
         let at = path(name);
         let known = !name.is_empty() && (name.starts_with('/') || !name.contains('/'));
-        let file = known.then(|| open(&at, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
+        // A FIFO would hold the caller, and a device might do something: nothing but a namespace is
+        // opened for use.
+        let file = known.then(|| open(&at, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
         let file = match file {
             Some(Ok(file)) => file,
             Some(Err(e)) if e != rustix::io::Errno::NOENT => {
@@ -101,6 +103,8 @@ impl Namespace {
             name: name.to_owned(),
             source: e.into(),
         };
+        let this = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let file = open(this, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
         let id = NamespaceId(fstat(&file).map_err(failed)?.st_ino);
         Ok(Namespace { name: name.to_owned(), file, id })
     }
@@ -192,5 +196,12 @@ mod tests {
         assert!(error("").contains("no network namespace"));
         assert!(error("/etc/hostname").contains("not a network namespace"));
         assert!(error("/etc").contains("not a network namespace"));
+        // Opening one without a writer would not return.
+        let fifo = std::env::temp_dir().join(format!("thalweg-fifo-{}", std::process::id()));
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0)
+            .unwrap();
+        let said = error(fifo.to_str().unwrap());
+        std::fs::remove_file(&fifo).unwrap();
+        assert!(said.contains("not a network namespace"), "{said}");
     }
 }
