@@ -26,7 +26,9 @@ demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it
 demo-picture: setup build ## draw the demo's screen into docs/demo.svg
 	$(RELEASE)/thalweg demo --plain --picture docs/demo.svg
 
-test: setup-test ## most tests, side by side; ONLY="words" selects, BUSY=1, REPEAT=n, JOBS=n, PAUSE=1
+# Phases of the long list that call programs of its own.
+test: $(if $(strip $(LONG) $(foreach phase,guard psample fuzz,$(findstring $(phase),$(ONLY)))),setup-long,setup-test)
+test: ## most tests, side by side; ONLY="words" selects, BUSY=1, REPEAT=n, JOBS=n, PAUSE=1
 	$(XTASK) test $(if $(LONG),--long) $(if $(BUSY),--busy) $(if $(REPEAT),--repeat $(REPEAT)) \
 		$(if $(JOBS),--jobs $(JOBS)) $(if $(PAUSE),--pause) $(ONLY)
 
