@@ -9,27 +9,36 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 pub mod ethtool;
 mod family;
 mod link;
 mod monitor;
+mod neighbour;
+mod notices;
 mod route;
 mod setup;
 mod socket;
 pub mod wire;
 
+pub use address::LinkAddress;
 pub use family::Family;
 pub use link::{Link, LinkStats};
 pub use monitor::{LinkChange, LinkMonitor};
+pub use neighbour::{Neighbour, delete_neighbour, set_neighbour};
+pub use notices::{Group, Notice, Notices};
 pub use route::{Route, tables};
-pub use setup::{LinkSettings, add_address, add_default_route};
+pub use setup::{LinkSettings, add_address, add_default_route, delete_address};
 pub use socket::{HIGHEST_SENDABLE_GROUP, Port, Protocol, Question, SocketRow, rows, socket_table};
 
-/// Entry for fuzzing: reads a datagram as links, as routes and as the register of generic families.
+/// Entry for fuzzing: reads a datagram as links, addresses, neighbours and routes, and as the
+/// register of generic families.
 pub fn fuzz_datagram(data: &[u8]) {
     for raw in wire::Messages::new(data).flatten() {
         let _ = Link::parse(raw.payload);
         let _ = Route::parse(raw.payload);
+        let _ = LinkAddress::parse(raw.payload);
+        let _ = Neighbour::parse(raw.payload);
         Family::default().learn(raw.payload);
     }
 }

@@ -5,11 +5,11 @@
 use std::io;
 use std::net::IpAddr;
 
+use crate::address::{RTM_DELADDR, RTM_NEWADDR};
 use crate::socket::{Port, Question};
-use crate::wire::{Header, Writer};
+use crate::wire::{Header, Writer, put_address};
 
 const RTM_SETLINK: u16 = 19;
-const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 
 const IFLA_ADDRESS: u16 = 1;
@@ -85,28 +85,32 @@ fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { AF_INET } else { AF_INET6 }
 }
 
-fn put(w: &mut Writer<'_>, kind: u16, address: IpAddr) {
-    match address {
-        IpAddr::V4(v4) => w.bytes(kind, &v4.octets()),
-        IpAddr::V6(v6) => w.bytes(kind, &v6.octets()),
-    };
-}
-
 /// Gives a link an address with its prefix length; one that is there stays.
 ///
 /// # Errors
 /// If there is no such link, or the kernel refuses.
 pub fn add_address(port: &Port, index: u32, address: IpAddr, length: u8) -> io::Result<()> {
+    port.ask(Question::put(), RTM_NEWADDR, encode_address(index, address, length), |_| {})
+}
+
+/// Takes an address from a link.
+///
+/// # Errors
+/// If there is no such link, it has no such address, or the kernel refuses.
+pub fn delete_address(port: &Port, index: u32, address: IpAddr, length: u8) -> io::Result<()> {
+    port.ask(Question::one(0), RTM_DELADDR, encode_address(index, address, length), |_| {})
+}
+
+fn encode_address(index: u32, address: IpAddr, length: u8) -> impl FnOnce(&mut Vec<u8>, Header) {
     // `struct ifaddrmsg`: family, prefix length, flags, scope, index.
     let mut head = [family(address), length, 0, 0, 0, 0, 0, 0];
     head[4..].copy_from_slice(&index.to_ne_bytes());
-    let encode = |out: &mut Vec<u8>, header: Header| {
+    move |out, header| {
         let mut w = Writer::with_payload(out, header, &head);
-        put(&mut w, IFA_LOCAL, address);
-        put(&mut w, IFA_ADDRESS, address);
+        put_address(&mut w, IFA_LOCAL, address);
+        put_address(&mut w, IFA_ADDRESS, address);
         w.finish();
-    };
-    port.ask(Question::put(), RTM_NEWADDR, encode, |_| {})
+    }
 }
 
 /// Adds a default route by a gateway on a link, to the main table.
@@ -118,7 +122,7 @@ pub fn add_default_route(port: &Port, index: u32, gateway: IpAddr) -> io::Result
     let head = [family(gateway), 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0];
     let encode = |out: &mut Vec<u8>, header: Header| {
         let mut w = Writer::with_payload(out, header, &head);
-        put(&mut w, RTA_GATEWAY, gateway);
+        put_address(&mut w, RTA_GATEWAY, gateway);
         w.u32(RTA_OIF, index);
         w.finish();
     };
@@ -137,6 +141,7 @@ mod tests {
         let up = LinkSettings { up: Some(true), ..LinkSettings::default() };
         assert!(up.set(&port, none).is_err());
         assert!(add_address(&port, none, "192.0.2.1".parse().unwrap(), 24).is_err());
+        assert!(delete_address(&port, none, "192.0.2.1".parse().unwrap(), 24).is_err());
         assert!(add_default_route(&port, none, "192.0.2.2".parse().unwrap()).is_err());
         // Nothing is asked for.
         assert!(LinkSettings::default().set(&port, none).is_ok());

@@ -174,6 +174,12 @@ impl Port {
         let _ = sockopt::set_socket_send_buffer_size(&self.socket, bytes);
     }
 
+    /// Lets the kernel check requests for lists, and choose by what they name, such as a link. An
+    /// old kernel does not: it answers with the whole list.
+    pub fn set_strict(&self, strict: bool) {
+        let _ = self.socket.set_netlink_get_strict_chk(strict);
+    }
+
     /// Sends a datagram to the kernel and, unless `groups` is 0, to everybody in these.
     ///
     /// # Errors

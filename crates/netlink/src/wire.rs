@@ -249,6 +249,14 @@ pub fn address(value: &[u8]) -> Option<IpAddr> {
     }
 }
 
+/// Appends an IP address as an attribute.
+pub(crate) fn put_address(w: &mut Writer<'_>, kind: u16, address: IpAddr) {
+    match address {
+        IpAddr::V4(v4) => w.bytes(kind, &v4.octets()),
+        IpAddr::V6(v6) => w.bytes(kind, &v6.octets()),
+    };
+}
+
 /// A string up to its NUL, if there is one.
 #[inline]
 #[must_use]
