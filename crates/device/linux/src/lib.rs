@@ -7,11 +7,13 @@
 //!   it from and to a packet's metadata.
 //! * [`gro`]: joins TCP segments for the kernel.
 //! * [`Namespace`]: a network namespace of which a device is.
+//! * [`mirror`]: a thread that keeps links as they are wanted, and reports them as they are.
 //! * [`sys`]: system calls.
 
 pub mod follow;
 pub mod gro;
 mod info;
+pub mod mirror;
 mod monitor;
 mod namespace;
 pub mod offload;

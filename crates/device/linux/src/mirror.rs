@@ -1,0 +1,479 @@
+//! Links of a namespace, kept as they are wanted and reported as they are: the means by which a
+//! router and Linux follow each other.
+//!
+//! A thread in the namespace does both, one after the other. It takes *orders*, which say what of a
+//! link is to be changed, and listens to the kernel; whatever link either concerns is then looked
+//! at, and reported whole with the number of the last order that it has seen done. Notices only say
+//! where to look: a change that is no longer true is never reported, and a router's own change
+//! comes back as what it ordered. A report from before the last order says nothing about what that
+//! changes.
+
+use crate::{Namespace, NamespaceError};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thalweg_netlink::{
+    Group, Link, LinkAddress, LinkSettings, Neighbour, Notice, Notices, Port, Protocol,
+    add_address, delete_address,
+};
+
+/// Bytes of notices that may wait in the kernel; a notice of a link takes about 2 KiB.
+const WAITING_BYTES: usize = 8 << 20;
+/// With more links to look at than this, all addresses are asked for at once.
+const FEW_LINKS: usize = 8;
+/// Most notices that are taken before links are looked at.
+const MAX_NOTICES: usize = 65_536;
+/// Time after which a kernel that has not answered is asked again.
+const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Most changes of neighbours that wait to be taken. Beyond, all are listed again.
+const MAX_NEIGHBOURS: usize = 65_536;
+
+const EEXIST: i32 = 17;
+const ENODEV: i32 = 19;
+const EADDRNOTAVAIL: i32 = 99;
+
+/// Changes of a link; what is not named stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Administrative state.
+    pub up: Option<bool>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// MAC address.
+    pub mac: Option<[u8; 6]>,
+    /// Addresses and lengths of their prefixes: there, or not.
+    pub addresses: BTreeMap<(IpAddr, u8), bool>,
+}
+
+impl Change {
+    /// Adds a later change, which wins.
+    fn merge(&mut self, later: Change) {
+        self.up = later.up.or(self.up);
+        self.mtu = later.mtu.or(self.mtu);
+        self.mac = later.mac.or(self.mac);
+        self.addresses.extend(later.addresses);
+    }
+}
+
+/// A change that the kernel refused.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The attempt, such as `set its MTU to 9000`.
+    pub what: String,
+    /// The kernel's reason.
+    pub why: io::Error,
+}
+
+/// A link as the kernel has it.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Number of the last order, of any link, that was done before the kernel was asked; 0 for none.
+    pub order: u64,
+    /// The link; `None` if there is none.
+    pub link: Option<Link>,
+    /// Its addresses, sorted.
+    pub addresses: Vec<LinkAddress>,
+    /// Changes of orders since the last report that the kernel refused.
+    pub refused: Vec<Refusal>,
+}
+
+/// All that was seen since the last time.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Links, by index.
+    pub links: BTreeMap<u32, Seen>,
+    /// Neighbours: as they are, or `None` for one that went away.
+    pub neighbours: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
+    /// Links of which all neighbours are among these, as changes were lost: others are gone.
+    pub all_neighbours: BTreeSet<u32>,
+}
+
+/// Counters of a mirror.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MirrorCounters {
+    /// Notices of the kernel.
+    pub notices: u64,
+    /// Times that the kernel had more notices than its buffer holds; all was asked for then.
+    pub overruns: u64,
+    /// Times that a link was looked at.
+    pub looks: u64,
+    /// Orders done.
+    pub orders: u64,
+    /// Changes that the kernel refused.
+    pub refused: u64,
+}
+
+/// State that both threads have.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Links to report.
+    watched: BTreeSet<u32>,
+    /// Number of the last order.
+    last: u64,
+    /// Orders to be done.
+    orders: BTreeMap<u32, Change>,
+    /// Links to be looked at without an order.
+    asked: BTreeSet<u32>,
+    report: Report,
+    /// Something waits to be taken, and its owner knows.
+    announced: bool,
+    counters: MirrorCounters,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Room {
+    shared: Mutex<Shared>,
+    wake: OwnedFd,
+}
+
+impl Room {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // What a panic left behind is whole: each change is one assignment.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+/// A thread that keeps and reports links of a namespace. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Mirror(Arc<Room>);
+
+impl Mirror {
+    /// Starts one in a namespace, or in the calling thread's. `announce` is called from its thread
+    /// when there is something to [`take`](Mirror::take), once until that is done; it returns
+    /// false to end the thread.
+    ///
+    /// # Errors
+    /// If the namespace cannot be entered, or a system call fails.
+    pub fn start(
+        namespace: Option<&Namespace>,
+        announce: impl Fn() -> bool + Send + 'static,
+    ) -> Result<Mirror, MirrorError> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|e| MirrorError::System("make an eventfd", e.into()))?;
+        let open = || -> io::Result<(Notices, Port)> {
+            let groups =
+                [Group::Links, Group::Neighbours, Group::Ip4Addresses, Group::Ip6Addresses];
+            let notices = Notices::open(&groups)?;
+            notices.set_receive_buffer(WAITING_BYTES);
+            let port = Port::open(Protocol::Route)?;
+            port.set_strict(true);
+            Ok((notices, port))
+        };
+        let sockets = match namespace {
+            Some(namespace) => namespace.run(open)?,
+            None => open(),
+        };
+        let (notices, port) =
+            sockets.map_err(|e| MirrorError::System("open a netlink socket", e))?;
+        let room = Arc::new(Room { shared: Mutex::default(), wake });
+        let worker = Worker {
+            room: room.clone(),
+            notices,
+            port,
+            done: 0,
+            dirty: BTreeSet::new(),
+            unlisted: BTreeSet::new(),
+        };
+        let thread = std::thread::Builder::new().name("mirror".into());
+        let started = thread.spawn(move || worker.run(announce));
+        started.map_err(|e| MirrorError::System("start a thread", e))?;
+        Ok(Mirror(room))
+    }
+
+    /// Has a link reported from now on, first as it is.
+    pub fn watch(&self, index: u32) {
+        let mut shared = self.0.lock();
+        shared.watched.insert(index);
+        shared.asked.insert(index);
+        drop(shared);
+        self.0.wake();
+    }
+
+    /// Has a link no longer reported; its orders are not done.
+    pub fn forget(&self, index: u32) {
+        let mut shared = self.0.lock();
+        shared.watched.remove(&index);
+        shared.orders.remove(&index);
+        shared.asked.remove(&index);
+        shared.report.links.remove(&index);
+        shared.report.all_neighbours.remove(&index);
+        shared.report.neighbours.retain(|(of, _), _| *of != index);
+    }
+
+    /// Orders a change of a link that is watched; returns the order's number.
+    pub fn order(&self, index: u32, change: Change) -> u64 {
+        let mut shared = self.0.lock();
+        shared.last += 1;
+        let number = shared.last;
+        if shared.watched.contains(&index) {
+            shared.orders.entry(index).or_default().merge(change);
+        }
+        drop(shared);
+        self.0.wake();
+        number
+    }
+
+    /// Takes what was seen since the last time.
+    #[must_use]
+    pub fn take(&self) -> Report {
+        let mut shared = self.0.lock();
+        shared.announced = false;
+        std::mem::take(&mut shared.report)
+    }
+
+    /// Returns its counters.
+    #[must_use]
+    pub fn counters(&self) -> MirrorCounters {
+        self.0.lock().counters
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.wake();
+    }
+}
+
+/// A mirror that did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum MirrorError {
+    /// Its namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// A system call.
+    #[error("cannot {0}")]
+    System(&'static str, #[source] io::Error),
+}
+
+/// The thread's side.
+struct Worker {
+    room: Arc<Room>,
+    notices: Notices,
+    port: Port,
+    /// Number of the last order that was done.
+    done: u64,
+    /// Links to be looked at.
+    dirty: BTreeSet<u32>,
+    /// Links whose neighbours are to be listed.
+    unlisted: BTreeSet<u32>,
+}
+
+impl Worker {
+    fn run(mut self, announce: impl Fn() -> bool) {
+        loop {
+            let (orders, ended) = {
+                let mut shared = self.room.lock();
+                self.dirty.append(&mut shared.asked);
+                self.done = shared.last;
+                (std::mem::take(&mut shared.orders), shared.ended)
+            };
+            if ended {
+                return;
+            }
+            self.dirty.extend(orders.keys());
+            let refused = self.obey(orders);
+            let all_taken = self.listen();
+            self.look(refused);
+            self.list_neighbours();
+            if self.has_news() && !announce() {
+                return;
+            }
+            if all_taken {
+                self.wait();
+            }
+        }
+    }
+
+    /// Waits for a notice or an order, and not for long if the kernel has not answered.
+    fn wait(&self) {
+        let (notices, wake) = (self.notices.as_fd(), self.room.wake.as_fd());
+        let mut fds = [PollFd::new(&notices, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)];
+        let answered = self.dirty.is_empty() && self.unlisted.is_empty();
+        let _ = poll(&mut fds, if answered { None } else { Some(&RETRY) });
+        let _ = rustix::io::read(&self.room.wake, &mut [0; 8]);
+    }
+
+    /// Does orders; returns what the kernel refused, by link.
+    fn obey(&self, orders: BTreeMap<u32, Change>) -> BTreeMap<u32, Vec<Refusal>> {
+        let count = orders.len() as u64;
+        let obeyed = |(index, change): (u32, Change)| {
+            let mut refused = Vec::new();
+            apply(&self.port, index, &change, &mut refused);
+            (index, refused)
+        };
+        let refused: BTreeMap<_, _> = orders.into_iter().map(obeyed).collect();
+        let counters = &mut self.room.lock().counters;
+        counters.orders += count;
+        counters.refused += refused.values().map(|of| of.len() as u64).sum::<u64>();
+        refused
+    }
+
+    /// Takes the kernel's notices; returns whether that were all.
+    fn listen(&mut self) -> bool {
+        let (mut count, mut lost, mut neighbours) = (0, 0, Vec::new());
+        for notice in self.notices.take().take(MAX_NOTICES) {
+            count += 1;
+            match notice {
+                Notice::Link(link) | Notice::LinkGone(link) => _ = self.dirty.insert(link.index),
+                Notice::Address(a) | Notice::AddressGone(a) => _ = self.dirty.insert(a.index),
+                Notice::Neighbour(n) => neighbours.push(((n.index, n.ip), Some(n))),
+                Notice::NeighbourGone(n) => neighbours.push(((n.index, n.ip), None)),
+                Notice::Lost => lost += 1,
+            }
+        }
+        let mut shared = self.room.lock();
+        let shared = &mut *shared;
+        shared.counters.notices += count as u64;
+        shared.counters.overruns += lost;
+        for (key, neighbour) in neighbours {
+            if shared.watched.contains(&key.0) {
+                shared.report.neighbours.insert(key, neighbour);
+            }
+        }
+        if lost > 0 {
+            self.dirty.extend(&shared.watched);
+            self.unlisted.extend(&shared.watched);
+        } else if shared.report.neighbours.len() > MAX_NEIGHBOURS {
+            // The list of what there is is bounded by the kernel.
+            self.unlisted.extend(shared.report.neighbours.keys().map(|(index, _)| *index));
+            shared.report.neighbours.clear();
+        }
+        count < MAX_NOTICES
+    }
+
+    /// Reports all neighbours of links of which changes were lost.
+    fn list_neighbours(&mut self) {
+        if self.unlisted.is_empty() {
+            return;
+        }
+        // A list that ends early would take good ones away: it is asked for again.
+        let Ok(listed) = Neighbour::all(&self.port, None) else { return };
+        let mut shared = self.room.lock();
+        let Shared { watched, report, .. } = &mut *shared;
+        let links: BTreeSet<u32> = std::mem::take(&mut self.unlisted);
+        let links: BTreeSet<u32> = links.intersection(watched).copied().collect();
+        report.neighbours.retain(|(of, _), _| !links.contains(of));
+        for n in listed.into_iter().filter(|n| links.contains(&n.index)) {
+            report.neighbours.insert((n.index, n.ip), Some(n));
+        }
+        report.all_neighbours.extend(links);
+    }
+
+    /// Looks at links, and reports those that are watched.
+    fn look(&mut self, mut refused: BTreeMap<u32, Vec<Refusal>>) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        {
+            let watched = &self.room.lock().watched;
+            dirty.retain(|index| watched.contains(index));
+        }
+        let all = match dirty.len() > FEW_LINKS {
+            true => LinkAddress::all(&self.port, None).ok().map(by_link),
+            false => None,
+        };
+        for index in dirty {
+            let seen = self.seen(index, all.as_ref());
+            let mut shared = self.room.lock();
+            shared.counters.looks += 1;
+            if !shared.watched.contains(&index) {
+                continue;
+            }
+            let report = shared.report.links.entry(index).or_default();
+            report.refused.extend(refused.remove(&index).unwrap_or_default());
+            match seen {
+                Ok((link, addresses)) => {
+                    (report.order, report.link, report.addresses) = (self.done, link, addresses);
+                }
+                // Nothing is known: the kernel is asked again.
+                Err(_) => {
+                    if report.order == 0 && report.link.is_none() && report.refused.is_empty() {
+                        shared.report.links.remove(&index);
+                    }
+                    self.dirty.insert(index);
+                }
+            }
+        }
+    }
+
+    /// Asks the kernel for a link and its addresses.
+    fn seen(
+        &self,
+        index: u32,
+        all: Option<&BTreeMap<u32, Vec<LinkAddress>>>,
+    ) -> io::Result<(Option<Link>, Vec<LinkAddress>)> {
+        let link = Link::find_by(&self.port, index)?;
+        let addresses = match all {
+            Some(all) => all.get(&index).cloned().unwrap_or_default(),
+            None if link.is_none() => Vec::new(),
+            None => LinkAddress::all(&self.port, Some(index))?,
+        };
+        Ok((link, addresses))
+    }
+
+    /// Returns whether the owner is to be told that something waits.
+    fn has_news(&self) -> bool {
+        let mut shared = self.room.lock();
+        let report = &shared.report;
+        let empty = report.links.is_empty()
+            && report.neighbours.is_empty()
+            && report.all_neighbours.is_empty();
+        !empty && !std::mem::replace(&mut shared.announced, true)
+    }
+}
+
+fn by_link(all: Vec<LinkAddress>) -> BTreeMap<u32, Vec<LinkAddress>> {
+    let mut of: BTreeMap<u32, Vec<LinkAddress>> = BTreeMap::new();
+    for address in all {
+        of.entry(address.index).or_default().push(address);
+    }
+    of
+}
+
+/// Changes a link: first what may be refused while it is up, then addresses, so that one that
+/// comes up has them.
+fn apply(port: &Port, index: u32, change: &Change, refused: &mut Vec<Refusal>) {
+    let none = LinkSettings::default();
+    let mut attempt = |what: String, done: io::Result<()>, fine: &[i32]| {
+        let is_fine = |e: &io::Error| e.raw_os_error().is_some_and(|code| fine.contains(&code));
+        if let Err(why) = done
+            && !is_fine(&why)
+        {
+            refused.push(Refusal { what, why });
+        }
+    };
+    let down = change.up == Some(false);
+    let mut set = |what: String, settings: LinkSettings| {
+        attempt(what, settings.set(port, index), &[]);
+    };
+    if down {
+        set("bring it down".into(), LinkSettings { up: Some(false), ..none });
+    }
+    if let Some(mac) = change.mac {
+        set("set its MAC address".into(), LinkSettings { mac: Some(mac), ..none });
+    }
+    if let Some(mtu) = change.mtu {
+        set(format!("set its MTU to {mtu}"), LinkSettings { mtu: Some(mtu), ..none });
+    }
+    for (&(ip, length), &there) in &change.addresses {
+        if there {
+            let done = add_address(port, index, ip, length);
+            attempt(format!("add address {ip}/{length}"), done, &[EEXIST]);
+        } else {
+            let done = delete_address(port, index, ip, length);
+            attempt(format!("delete address {ip}/{length}"), done, &[EADDRNOTAVAIL, ENODEV]);
+        }
+    }
+    if change.up == Some(true) {
+        let done = LinkSettings { up: Some(true), ..none }.set(port, index);
+        attempt("bring it up".into(), done, &[]);
+    }
+}

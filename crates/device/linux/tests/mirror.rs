@@ -1,0 +1,167 @@
+//! Links of a namespace are kept as ordered, and reported as they are.
+
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use thalweg_device_linux::Namespace;
+use thalweg_device_linux::mirror::{Change, Mirror, Report, Seen};
+use thalweg_netns::{LinkOptions, Netns, veth};
+use thalweg_testkit::lab_test;
+
+/// Longer than a machine under load takes.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A namespace with a link whose other end is up, and its mirror.
+struct Lab {
+    ns: Netns,
+    _other: Netns,
+    mirror: Mirror,
+    news: Receiver<()>,
+    index: u32,
+}
+
+impl Lab {
+    fn new() -> Result<Lab> {
+        let (ns, other) = (Netns::new("twins")?, Netns::new("other")?);
+        ns.set_sysctl("net/ipv6/conf/default/disable_ipv6", "0")?;
+        let down = LinkOptions { up: false, ..LinkOptions::default() };
+        veth((&ns, "twin", &down), (&other, "peer", &LinkOptions::default()))?;
+        let index = ns.link("twin")?.index;
+        let (send, news) = channel();
+        let place = Namespace::open(&ns.path().display().to_string())?;
+        let mirror = Mirror::start(Some(&place), move || send.send(()).is_ok())?;
+        mirror.watch(index);
+        Ok(Lab { ns, _other: other, mirror, news, index })
+    }
+
+    /// Waits for reports until one is as asked for; returns it.
+    fn until(&self, what: &str, is: impl Fn(&Report) -> bool) -> Result<Report> {
+        loop {
+            self.news.recv_timeout(LONG).with_context(|| format!("{what}: no report"))?;
+            let report = self.mirror.take();
+            if is(&report) {
+                return Ok(report);
+            }
+        }
+    }
+
+    /// Waits until the link is reported as asked for.
+    fn until_seen(&self, what: &str, is: impl Fn(&Seen) -> bool) -> Result<Seen> {
+        let mut report = self.until(what, |r| r.links.get(&self.index).is_some_and(&is))?;
+        report.links.remove(&self.index).context("seen")
+    }
+}
+
+fn is_up(seen: &Seen) -> bool {
+    seen.link.as_ref().is_some_and(|link| link.is_up())
+}
+
+fn has(seen: &Seen, address: &str) -> bool {
+    seen.addresses.iter().any(|a| a.ip.to_string() == address)
+}
+
+lab_test! {
+    fn a_link_is_reported_as_it_is_and_as_it_changes() {
+        let lab = Lab::new()?;
+        let first = lab.until_seen("first", |_| true)?;
+        assert_eq!(first.link.as_ref().map(|l| (l.name.as_str(), l.mtu)), Some(("twin", 1500)));
+        assert_eq!((first.order, is_up(&first), first.addresses.len()), (0, false, 0));
+        lab.ns.ip("link set twin up mtu 1400")?;
+        let seen = lab.until_seen("up", |s| is_up(s) && s.link.as_ref().unwrap().mtu == 1400)?;
+        ensure!(seen.refused.is_empty(), "{seen:?}");
+        lab.ns.ip("address add 192.0.2.1/24 dev twin")?;
+        lab.until_seen("address", |s| has(s, "192.0.2.1"))?;
+        lab.ns.ip("address delete 192.0.2.1/24 dev twin")?;
+        lab.until_seen("no address", |s| !has(s, "192.0.2.1"))?;
+        lab.ns.ip("link set twin name other")?;
+        lab.until_seen("name", |s| s.link.as_ref().is_some_and(|l| l.name == "other"))?;
+        lab.ns.ip("link delete other")?;
+        lab.until_seen("gone", |s| s.link.is_none())?;
+        Ok(())
+    }
+
+    fn orders_are_done_and_come_back_with_their_number() {
+        let lab = Lab::new()?;
+        let ip6: IpAddr = "2001:db8::1".parse()?;
+        let addresses = [(([192, 0, 2, 1].into(), 24), true), ((ip6, 64), true)];
+        let change = Change {
+            up: Some(true),
+            mtu: Some(1300),
+            mac: Some([2, 0, 0, 0, 0, 7]),
+            addresses: addresses.into(),
+        };
+        let number = lab.mirror.order(lab.index, change);
+        let seen = lab.until_seen("done", |s| s.order >= number)?;
+        let link = seen.link.as_ref().context("a link")?;
+        assert_eq!((link.is_up(), link.mtu, link.mac), (true, 1300, Some([2, 0, 0, 0, 0, 7])));
+        ensure!(has(&seen, "192.0.2.1") && has(&seen, "2001:db8::1"), "{seen:?}");
+        ensure!(seen.refused.is_empty(), "{:?}", seen.refused);
+        // Each link's orders in a row come to what the last of each says.
+        for round in 0..100_u32 {
+            let up = Some(round % 2 == 1);
+            lab.mirror.order(lab.index, Change { up, ..Change::default() });
+        }
+        let mtu = Some(1301);
+        let number = lab.mirror.order(lab.index, Change { mtu, ..Change::default() });
+        let seen = lab.until_seen("in a row", |s| s.order >= number)?;
+        ensure!(is_up(&seen) && seen.link.as_ref().unwrap().mtu == 1301, "{seen:?}");
+        Ok(())
+    }
+
+    fn a_refusal_is_reported_and_the_rest_is_done() {
+        let lab = Lab::new()?;
+        let change = Change { up: Some(true), mtu: Some(1 << 30), ..Change::default() };
+        let number = lab.mirror.order(lab.index, change);
+        let seen = lab.until_seen("done", |s| s.order >= number)?;
+        assert_eq!(seen.refused.len(), 1, "{:?}", seen.refused);
+        ensure!(seen.refused[0].what.contains("MTU to 1073741824"), "{:?}", seen.refused);
+        ensure!(is_up(&seen) && lab.mirror.counters().refused == 1, "{seen:?}");
+        Ok(())
+    }
+
+    fn neighbours_come_and_go() {
+        let lab = Lab::new()?;
+        lab.ns.ip("link set twin up")?;
+        lab.ns.ip("neighbour add 192.0.2.9 lladdr 02:00:00:00:00:09 nud permanent dev twin")?;
+        let key = (lab.index, [192, 0, 2, 9].into());
+        let report = lab.until("neighbour", |r| r.neighbours.contains_key(&key))?;
+        let neighbour = report.neighbours[&key].context("a neighbour")?;
+        assert_eq!(neighbour.mac, Some([2, 0, 0, 0, 0, 9]));
+        ensure!(neighbour.is_valid() && neighbour.is_static(), "{neighbour:?}");
+        lab.ns.ip("neighbour delete 192.0.2.9 dev twin")?;
+        let gone = |r: &Report| r.neighbours.get(&key).is_some_and(|n| n.is_none_or(|n| !n.is_valid()));
+        lab.until("no neighbour", gone)?;
+        Ok(())
+    }
+
+    /// Notices beyond the kernel's buffer are lost; what is reported then is what there is.
+    fn a_burst_of_changes_ends_in_what_there_is() {
+        let lab = Lab::new()?;
+        lab.ns.ip("link set twin up")?;
+        let lines: Vec<String> = (0..4000_u32)
+            .map(|n| {
+                let (ip, verb) = (n / 2 % 250 + 1, ["add", "delete"][n as usize % 2]);
+                format!("address {verb} 192.0.2.{ip}/32 dev twin")
+            })
+            .chain(["address add 198.51.100.1/32 dev twin".to_owned()])
+            .collect();
+        lab.ns.ip_batch(&lines)?;
+        let last = lab.until_seen("the last", |s| has(s, "198.51.100.1"))?;
+        assert_eq!(last.addresses.iter().filter(|a| a.ip.is_ipv4()).count(), 1);
+        Ok(())
+    }
+
+    fn a_link_that_is_forgotten_is_not_reported() {
+        let lab = Lab::new()?;
+        lab.until_seen("first", |_| true)?;
+        lab.mirror.forget(lab.index);
+        lab.mirror.order(lab.index, Change { up: Some(true), ..Change::default() });
+        lab.ns.ip("link set twin mtu 1400")?;
+        lab.mirror.watch(lab.index);
+        let seen = lab.until_seen("again", |_| true)?;
+        ensure!(!is_up(&seen) && seen.link.as_ref().unwrap().mtu == 1400, "{seen:?}");
+        Ok(())
+    }
+}
