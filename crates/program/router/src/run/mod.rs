@@ -13,6 +13,7 @@ pub use layout::{Cores, LayoutError, engine};
 pub use serve::poll;
 
 use crate::features::FEATURES;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signals::{Ending, LastLines, Stage};
 use std::fs;
 use std::io;
@@ -312,6 +313,7 @@ fn run(
     let own = [dir.clone()].into_iter().chain(CLIENT_FILES.map(Into::into)).collect();
     client::allow_below(client::Allowed { own, named: config.unix.files.clone() });
 
+    raise_open_files();
     // From here on signals mean an orderly end.
     let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
     let mut c = Control::new(engine)?;
@@ -379,6 +381,16 @@ fn run(
         return Err(RunError::Strict);
     }
     Ok(())
+}
+
+/// Raises the limit of open files to what the system grants: each queue of a device is one, and
+/// shells and service managers begin with 1,024.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let highest = Rlimit { current: limit.maximum, ..limit };
+    if let Err(e) = setrlimit(Resource::Nofile, highest) {
+        tracing::warn!("the limit of open files stays {:?}: {e}", limit.current);
+    }
 }
 
 /// Makes the directory for sockets. One that another user made first, in `/tmp`, is refused.
