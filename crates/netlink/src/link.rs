@@ -33,6 +33,10 @@ const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VRF_TABLE: u16 = 1;
 const IFLA_VXLAN_LINK: u16 = 3;
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VLAN_PROTOCOL: u16 = 5;
+/// TPID of a tag, unless a link has another.
+const DOT1Q: u16 = 0x8100;
 
 const IFF_UP: u32 = 1;
 const IFF_RUNNING: u32 = 0x40;
@@ -68,6 +72,8 @@ pub struct Link {
     pub lower: Option<u32>,
     /// Routing table of a VRF.
     pub table: Option<u32>,
+    /// Tag of a VLAN link: its TPID and VLAN id.
+    pub vlan: Option<(u16, u16)>,
     /// Address of a tunnel's other end, if it is fixed.
     pub remote: Option<IpAddr>,
     /// Counters.
@@ -115,6 +121,14 @@ impl Link {
         for a in data.flatten() {
             match (kind, a.kind) {
                 (b"vrf", IFLA_VRF_TABLE) => self.table = a.u32().ok(),
+                (b"vlan", IFLA_VLAN_ID) => {
+                    let id = a.u16().ok().filter(|id| *id < 4096);
+                    self.vlan = id.map(|id| (self.vlan.map_or(DOT1Q, |v| v.0), id));
+                }
+                (b"vlan", IFLA_VLAN_PROTOCOL) => {
+                    let tpid = a.value.try_into().map(u16::from_be_bytes).unwrap_or(DOT1Q);
+                    self.vlan = Some((tpid, self.vlan.map_or(0, |v| v.1)));
+                }
                 (b"vxlan", IFLA_VXLAN_LINK) => self.lower = index(a.value),
                 (_, number) if remotes(kind).contains(&number) => {
                     let known = address(a.value).filter(|remote| !remote.is_unspecified());
@@ -337,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vrf_has_a_table_and_a_tunnel_another_end() {
+    fn kinds_have_a_table_a_tag_or_another_end() {
         let of = |kind: &str, number: u16, value: &[u8]| {
             link(|w| {
                 w.nest(IFLA_LINKINFO, |w| {
@@ -347,6 +361,9 @@ mod tests {
             })
         };
         assert_eq!(of("vrf", 1, &10_u32.to_ne_bytes()).table, Some(10));
+        assert_eq!(of("vlan", 1, &100_u16.to_ne_bytes()).vlan, Some((0x8100, 100)));
+        assert_eq!(of("vlan", 5, &[0x88, 0xa8]).vlan, Some((0x88a8, 0)));
+        assert_eq!(of("vlan", 1, &5000_u16.to_ne_bytes()).vlan, None);
         assert_eq!(of("vxlan", 3, &4_u32.to_ne_bytes()).lower, Some(4));
         let end = Some(IpAddr::from([192, 0, 2, 1]));
         for (kind, number) in [("gretap", 7), ("ipip", 3), ("vti", 5), ("geneve", 2), ("vxlan", 2)]

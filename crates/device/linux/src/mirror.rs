@@ -76,6 +76,8 @@ pub struct Seen {
     pub link: Option<Link>,
     /// Its addresses, sorted.
     pub addresses: Vec<LinkAddress>,
+    /// Routing table of the VRF that it is a member of.
+    pub vrf: Option<u32>,
     /// Changes of orders since the last report that the kernel refused.
     pub refused: Vec<Refusal>,
 }
@@ -85,6 +87,8 @@ pub struct Seen {
 pub struct Report {
     /// Links, by index.
     pub links: BTreeMap<u32, Seen>,
+    /// VLAN links on links that are watched, by index: as they are, or `None` for one that went away.
+    pub vlans: BTreeMap<u32, Option<Link>>,
     /// Neighbours: as they are, or `None` for one that went away.
     pub neighbours: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
     /// Links of which all neighbours are among these, as changes were lost: others are gone.
@@ -205,6 +209,7 @@ impl Mirror {
         shared.orders.remove(&index);
         shared.asked.remove(&index);
         shared.report.links.remove(&index);
+        shared.report.vlans.remove(&index);
         shared.report.all_neighbours.remove(&index);
         shared.report.neighbours.retain(|(of, _), _| *of != index);
     }
@@ -320,11 +325,23 @@ impl Worker {
 
     /// Takes the kernel's notices; returns whether that were all.
     fn listen(&mut self) -> bool {
-        let (mut count, mut lost, mut neighbours) = (0, 0, Vec::new());
+        let (mut count, mut lost) = (0, 0);
+        let (mut neighbours, mut vlans) = (Vec::new(), Vec::new());
         for notice in self.notices.take().take(MAX_NOTICES) {
             count += 1;
             match notice {
-                Notice::Link(link) | Notice::LinkGone(link) => _ = self.dirty.insert(link.index),
+                Notice::Link(link) => {
+                    self.dirty.insert(link.index);
+                    if link.vlan.is_some() {
+                        vlans.push((link.lower, link.index, Some(link)));
+                    }
+                }
+                Notice::LinkGone(link) => {
+                    self.dirty.insert(link.index);
+                    if link.vlan.is_some() {
+                        vlans.push((link.lower, link.index, None));
+                    }
+                }
                 Notice::Address(a) | Notice::AddressGone(a) => _ = self.dirty.insert(a.index),
                 Notice::Neighbour(n) => neighbours.push(((n.index, n.ip), Some(n))),
                 Notice::NeighbourGone(n) => neighbours.push(((n.index, n.ip), None)),
@@ -338,6 +355,11 @@ impl Worker {
         for (key, neighbour) in neighbours {
             if shared.watched.contains(&key.0) {
                 shared.report.neighbours.insert(key, neighbour);
+            }
+        }
+        for (lower, index, link) in vlans {
+            if lower.is_some_and(|lower| shared.watched.contains(&lower)) {
+                shared.report.vlans.insert(index, link);
             }
         }
         if lost > 0 {
@@ -390,8 +412,9 @@ impl Worker {
             let report = shared.report.links.entry(index).or_default();
             report.refused.extend(refused.remove(&index).unwrap_or_default());
             match seen {
-                Ok((link, addresses)) => {
-                    (report.order, report.link, report.addresses) = (self.done, link, addresses);
+                Ok(now) => {
+                    let refused = std::mem::take(&mut report.refused);
+                    *report = Seen { refused, ..now };
                 }
                 // Nothing is known: the kernel is asked again.
                 Err(_) => {
@@ -405,18 +428,17 @@ impl Worker {
     }
 
     /// Asks the kernel for a link and its addresses.
-    fn seen(
-        &self,
-        index: u32,
-        all: Option<&BTreeMap<u32, Vec<LinkAddress>>>,
-    ) -> io::Result<(Option<Link>, Vec<LinkAddress>)> {
+    fn seen(&self, index: u32, all: Option<&BTreeMap<u32, Vec<LinkAddress>>>) -> io::Result<Seen> {
         let link = Link::find_by(&self.port, index)?;
         let addresses = match all {
             Some(all) => all.get(&index).cloned().unwrap_or_default(),
             None if link.is_none() => Vec::new(),
             None => LinkAddress::all(&self.port, Some(index))?,
         };
-        Ok((link, addresses))
+        let master = link.as_ref().and_then(|link| link.master);
+        let master = master.map(|index| Link::find_by(&self.port, index)).transpose()?.flatten();
+        let vrf = master.and_then(|link| link.table);
+        Ok(Seen { order: self.done, link, addresses, vrf, refused: Vec::new() })
     }
 
     /// Returns whether the owner is to be told that something waits.
@@ -424,6 +446,7 @@ impl Worker {
         let mut shared = self.room.lock();
         let report = &shared.report;
         let empty = report.links.is_empty()
+            && report.vlans.is_empty()
             && report.neighbours.is_empty()
             && report.all_neighbours.is_empty();
         !empty && !std::mem::replace(&mut shared.announced, true)
