@@ -432,7 +432,8 @@ pub fn set_table<A: Address>(
     sw_if: SwIfIndex,
     table: TableId,
 ) -> Result<(), AddressError> {
-    let (family, view) = (family::<A>(c)?, interface::view(c, sw_if)?);
+    family::<A>(c)?;
+    let view = interface::view(c, sw_if)?;
     let ip = c.state::<Ip<A>>();
     let found = {
         let mut ip = ip.borrow_mut();
@@ -452,7 +453,7 @@ pub fn set_table<A: Address>(
         ip.bound.insert(sw_if, table);
         before
     };
-    family.publish_interface(c, sw_if);
+    publish::<A>(c, sw_if);
     if before != table {
         table::move_neighbor_routes::<A>(c, sw_if, before);
         c.publish(InterfaceTableChanged { version: Version::of::<A>(), sw_if });
@@ -560,6 +561,7 @@ fn inform_borrowers<A: Address>(c: &mut Control) {
 }
 
 fn publish<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
+    c.state::<Ip<A>>().borrow_mut().note_addresses(sw_if);
     if let Ok(family) = family::<A>(c) {
         family.publish_interface(c, sw_if);
     }
@@ -569,13 +571,13 @@ fn publish<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
 pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     let _ = clear::<A>(c, sw_if);
     let ip = c.state::<Ip<A>>();
-    let borrowers: Vec<SwIfIndex> = {
+    let (borrowed, borrowers) = {
         let mut ip = ip.borrow_mut();
-        ip.lenders.set(sw_if, None);
+        let borrowed = ip.lenders.set(sw_if, None).is_some();
         ip.borrowers_due.remove(&sw_if);
         let of_it: Vec<SwIfIndex> = ip.lenders.of(sw_if).collect();
         of_it.iter().for_each(|borrower| _ = ip.lenders.set(*borrower, None));
-        of_it
+        (borrowed, of_it)
     };
     for borrower in borrowers {
         table::follow_lender::<A>(c, borrower);
@@ -600,7 +602,7 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
             let own = had.iter().flatten().filter_map(|a| a.subnet().ok());
             own.for_each(|subnet| all.remove(subnet));
         }
-        had.is_some() | ip.bound.remove(&sw_if).is_some()
+        borrowed | had.is_some() | ip.bound.remove(&sw_if).is_some()
     };
     if known {
         publish::<A>(c, sw_if);
@@ -610,9 +612,8 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
 
 /// Returns the interface that has an address in a table.
 pub(crate) fn owner<A: Address>(ip: &Ip<A>, table: TableId, addr: A) -> Option<SwIfIndex> {
-    let owns =
-        |i: &SwIfIndex| ip.table_of(*i) == table && ip.addresses(*i).iter().any(|a| a.addr == addr);
-    ip.addresses.keys().copied().find(owns)
+    let owns = |i: &SwIfIndex| ip.addresses(*i).iter().any(|a| a.addr == addr);
+    ip.addressed.with_own(table).find(owns)
 }
 
 /// Returns the version's address of an interface that is nearest to a destination: the one in the

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod addressed;
 pub mod api;
 pub mod api_path;
 pub mod api_types;
@@ -53,6 +54,7 @@ pub use settings::Settings;
 pub use table::{RouteError, add_route, add_table, del_route, del_table, set_found_route, track};
 pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Source, TableId};
 
+use addressed::Addressed;
 use lenders::Lenders;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -140,6 +142,8 @@ pub struct Ip<A: Address> {
     /// Table of each interface, if not 0.
     bound: BTreeMap<SwIfIndex, TableId>,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
+    /// The interfaces with addresses by table.
+    addressed: Addressed,
     /// Interfaces of the subnets, for each table.
     subnets: BTreeMap<TableId, Subnets<A, SwIfIndex>>,
     /// Addresses that a protocol has found, not a user.
@@ -268,6 +272,7 @@ impl<A: Address> Ip<A> {
             enabled: BTreeSet::new(),
             bound: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            addressed: Addressed::default(),
             subnets: BTreeMap::new(),
             found: BTreeSet::new(),
             lenders: Lenders::default(),
@@ -325,6 +330,21 @@ impl<A: Address> Ip<A> {
     pub fn interfaces(&self) -> BTreeSet<SwIfIndex> {
         let all = self.bound.keys().chain(self.addresses.keys()).chain(self.lenders.borrowers());
         all.copied().collect()
+    }
+    /// Notes what an interface has after a change of its addresses, its table or its lender's.
+    pub(crate) fn note_addresses(&mut self, sw_if: SwIfIndex) {
+        let own = !self.addresses(sw_if).is_empty();
+        let has = self.usable_addresses(sw_if).next().map(|_| (self.table_of(sw_if), own));
+        self.addressed.set(sw_if, has);
+    }
+    /// First interface of a table that has addresses of its own.
+    pub fn first_with_own(&self, table: TableId) -> Option<SwIfIndex> {
+        self.addressed.with_own(table).next()
+    }
+    /// First interface of a table that has addresses of its own; if none has, the first that
+    /// borrows some. One that borrowed until now may still be named: it is published next.
+    pub fn first_addressed(&self, table: TableId) -> Option<SwIfIndex> {
+        self.first_with_own(table).or_else(|| self.addressed.borrowing(table).next())
     }
     /// Number of routes in a table.
     pub fn route_count(&self, table: TableId) -> usize {

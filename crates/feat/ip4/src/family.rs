@@ -37,12 +37,6 @@ pub(crate) fn init(c: &mut Control) {
     thalweg_feat_ip::register(c, &Ipv4);
 }
 
-/// The first interface of a table that has an address.
-fn member(ip4: &Ip4, table: TableId) -> Option<SwIfIndex> {
-    let there = ip4.interfaces().into_iter().filter(|i| ip4.table_of(*i) == table);
-    there.into_iter().find(|i| ip4.usable_addresses(*i).next().is_some())
-}
-
 /// What workers read of an interface.
 fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
     let table = ip4.table_of(sw_if);
@@ -70,7 +64,7 @@ impl Family<u32> for Ipv4 {
         published.fibs.sort_unstable_by_key(|f| f.id);
         for fib in &mut published.fibs {
             fib.unreachables = ip4.answers_unreachable(fib.id);
-            fib.member = member(&ip4, fib.id);
+            fib.member = ip4.first_addressed(fib.id);
         }
         let fibs = published.fibs.clone();
         let mut interfaces = CowTable::default();
@@ -86,15 +80,12 @@ impl Family<u32> for Ipv4 {
         let mut tables = published.writer.get().clone();
         let row = row(&ip4, sw_if, &tables.fibs);
         tables.interfaces.set(sw_if, row);
-        for fib in tables.fibs.iter_mut() {
-            // It is looked for only where it can have changed: there may be many interfaces.
-            let here = fib.id == ip4.table_of(sw_if);
-            match (fib.member == Some(sw_if), here && row.address.is_some()) {
-                (false, true) if fib.member.is_none() => fib.member = Some(sw_if),
-                (true, false) => fib.member = member(&ip4, fib.id),
-                _ => {}
-            }
-        }
+        // Its table, and the one in which it was.
+        let table = ip4.table_of(sw_if);
+        let touched = tables.fibs.iter_mut();
+        touched.filter(|fib| fib.id == table || fib.member == Some(sw_if)).for_each(|fib| {
+            fib.member = ip4.first_addressed(fib.id);
+        });
         published.writer.publish(c.domain(), tables);
     }
 

@@ -41,8 +41,8 @@ pub(crate) fn init(c: &mut Control) {
 
 /// First address of the interfaces of a table, and the interface that has it.
 fn source(ip6: &Ip6, table: TableId) -> Option<(Ipv6Addr, SwIfIndex)> {
-    let mut there = ip6.interfaces().into_iter().filter(|i| ip6.table_of(*i) == table);
-    there.find_map(|i| ip6.addresses(i).first().map(|a| (Ipv6Addr::from_bits(a.addr), i)))
+    let sw_if = ip6.first_with_own(table)?;
+    ip6.addresses(sw_if).first().map(|a| (Ipv6Addr::from_bits(a.addr), sw_if))
 }
 
 /// Position of an interface's table.
@@ -93,13 +93,13 @@ impl Family<u128> for Ipv6 {
         let mut tables = published.writer.get().clone();
         let row = row(&ip6, sw_if, &tables.fibs);
         tables.interfaces.set(sw_if, row);
-        let all = ip6.interfaces().len();
-        if let Some(fib) = tables.fibs.get_mut(usize::from(row)) {
-            // Of many interfaces, one is as good as another: it is not looked for each time.
-            let own = ip6.addresses(sw_if).first().map(|a| (Ipv6Addr::from_bits(a.addr), sw_if));
-            let source = if all > 64 && own.is_some() { own } else { source(&ip6, fib.id) };
+        // Its table, and the one in which it was.
+        let table = ip6.table_of(sw_if);
+        let touched = tables.fibs.iter_mut();
+        touched.filter(|fib| fib.id == table || fib.member == Some(sw_if)).for_each(|fib| {
+            let source = source(&ip6, fib.id);
             (fib.source, fib.member) = (source.map(|s| s.0), source.map(|s| s.1));
-        }
+        });
         published.writer.publish(c.domain(), tables);
     }
 
