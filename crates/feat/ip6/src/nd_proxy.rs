@@ -118,7 +118,10 @@ fn follow_table(c: &mut Control, sw_if: SwIfIndex) {
         moved
     };
     if !moved.is_empty() {
-        publish(c);
+        let each = moved.iter().flat_map(|(ip, before)| {
+            [answer(*ip, sw_if, *before, false), answer(*ip, sw_if, table, true)]
+        });
+        set_proxies(c, &each.collect::<Vec<_>>());
     }
     for (ip, before) in moved {
         for table in [before, table] {
@@ -129,18 +132,9 @@ fn follow_table(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-fn publish(c: &mut Control) {
-    let all = {
-        let proxied = c.state::<Proxied>();
-        let proxied = proxied.borrow();
-        let of = |(&(ip, sw_if), table): (&(Ipv6Addr, SwIfIndex), &TableId)| Proxy {
-            ip,
-            sw_if,
-            table: table.get(),
-        };
-        proxied.all.iter().map(of).collect()
-    };
-    set_proxies(c, &all);
+/// Has neighbour discovery answer for a host of a table, or no longer.
+fn answer(ip: Ipv6Addr, sw_if: SwIfIndex, table: TableId, is: bool) -> (Proxy, bool) {
+    (Proxy { ip, sw_if, table: table.get() }, is)
 }
 
 /// Answers for a host behind an interface; one that is there stays.
@@ -168,7 +162,7 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProx
         c.state::<Proxied>().borrow_mut().remove(ip, sw_if);
         return Err(e.into());
     }
-    publish(c);
+    set_proxies(c, &[answer(ip, sw_if, table, true)]);
     Ok(())
 }
 
@@ -183,7 +177,7 @@ pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdP
     };
     // With one path less, or none; the table may be gone, and the route with it.
     let _ = route(c, table, ip);
-    publish(c);
+    set_proxies(c, &[answer(ip, sw_if, table, false)]);
     Ok(())
 }
 

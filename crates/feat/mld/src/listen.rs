@@ -35,11 +35,11 @@ pub(crate) fn init(c: &mut Control) {
         timer: None,
         dice: Random::from_system(),
     });
-    c.subscribe(|c, changed: &GroupsChanged| match changed.0 {
-        Some(sw_if) => follow(c, sw_if),
-        None => {
+    c.subscribe(|c, changed: &GroupsChanged| match changed {
+        GroupsChanged::Of(sw_if) => follow(c, *sw_if),
+        GroupsChanged::Groups(groups) => {
             let all: Vec<SwIfIndex> = c.state::<Mld>().borrow().ports.keys().copied().collect();
-            all.into_iter().for_each(|sw_if| follow(c, sw_if));
+            all.into_iter().for_each(|sw_if| follow_groups(c, sw_if, groups));
         }
     });
     c.subscribe(|c, event: &InterfaceEvent| match *event {
@@ -92,6 +92,18 @@ fn follow(c: &mut Control, sw_if: SwIfIndex) {
         c.state::<Mld>().borrow_mut().ports.insert(sw_if, Port::default());
     }
     change(c, sw_if, |port, now, _| port.listen(&wanted, now));
+}
+
+/// Follows some groups on an interface: what else it listens to is not gone through.
+fn follow_groups(c: &mut Control, sw_if: SwIfIndex, groups: &BTreeSet<Ipv6Addr>) {
+    let is_on = interface::view(c, sw_if).is_ok_and(|view| view.is_up() && view.ethernet);
+    for group in groups.iter().filter(|_| is_on) {
+        let wanted = nd::has_joined(c, sw_if, *group);
+        let is = c.state::<Mld>().borrow().ports.get(&sw_if).map(|port| port.hears(*group));
+        if is.is_some_and(|is| is != wanted) {
+            change(c, sw_if, |port, now, _| port.listen_to(*group, wanted, now));
+        }
+    }
 }
 
 /// Changes what is known of an interface, and when it is due.

@@ -53,6 +53,65 @@ struct Answer {
     sources: BTreeSet<Ipv6Addr>,
 }
 
+/// Answers about one group each, found by group and by time: queries come from outside, and one
+/// costs the same with many groups as with few.
+#[derive(Clone, Debug, Default)]
+struct Answers {
+    all: BTreeMap<Ipv6Addr, Answer>,
+    by_time: BTreeSet<(Instant, Ipv6Addr)>,
+}
+
+impl Answers {
+    /// When the first is due.
+    fn first(&self) -> Option<Instant> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    fn remove(&mut self, group: Ipv6Addr) -> Option<Answer> {
+        let answer = self.all.remove(&group)?;
+        self.by_time.remove(&(answer.at, group));
+        Some(answer)
+    }
+
+    fn clear(&mut self) {
+        self.all.clear();
+        self.by_time.clear();
+    }
+
+    /// Takes those that are due, in order of groups.
+    fn take_due(&mut self, now: Instant) -> BTreeMap<Ipv6Addr, Answer> {
+        let due = self.by_time.iter().take_while(|(at, _)| *at <= now);
+        let due: Vec<Ipv6Addr> = due.map(|(_, group)| *group).collect();
+        due.into_iter().filter_map(|group| Some((group, self.remove(group)?))).collect()
+    }
+
+    /// Plans an answer about a group and these sources, or all if there are none; one that is
+    /// planned already serves both queries, and comes as early as either wants it (RFC 3810
+    /// section 6.2).
+    fn plan(&mut self, group: Ipv6Addr, at: Instant, sources: &[Ipv6Addr]) {
+        let sources = sources.iter().copied().collect();
+        let answer = match self.remove(group) {
+            None => Answer { at, sources },
+            Some(before) => before.and(Answer { at, sources }),
+        };
+        self.by_time.insert((answer.at, group));
+        self.all.insert(group, answer);
+    }
+}
+
+impl Answer {
+    /// An answer that serves both queries.
+    fn and(mut self, other: Answer) -> Answer {
+        self.at = self.at.min(other.at);
+        let is_about_all = self.sources.is_empty() || other.sources.is_empty();
+        self.sources.extend(other.sources);
+        if is_about_all || self.sources.len() > packet::MAX_SOURCES {
+            self.sources.clear();
+        }
+        self
+    }
+}
+
 /// A message to be sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
@@ -78,8 +137,10 @@ pub struct Counts {
 /// An interface.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Groups that it reports, with an answer about that group alone.
-    groups: BTreeMap<Ipv6Addr, Option<Answer>>,
+    /// Groups that it reports.
+    groups: BTreeSet<Ipv6Addr>,
+    /// Answers about one group alone.
+    answers: Answers,
     /// Changes that are still to be reported, with the number of times.
     changes: BTreeMap<Ipv6Addr, (Change, u8)>,
     /// When the next report of changes is due.
@@ -99,7 +160,8 @@ pub struct Port {
 impl Default for Port {
     fn default() -> Port {
         Port {
-            groups: BTreeMap::new(),
+            groups: BTreeSet::new(),
+            answers: Answers::default(),
             changes: BTreeMap::new(),
             next_change: None,
             answer: None,
@@ -115,7 +177,7 @@ impl Default for Port {
 impl Port {
     /// The groups that are reported, in order.
     pub fn groups(&self) -> impl Iterator<Item = Ipv6Addr> {
-        self.groups.keys().copied()
+        self.groups.iter().copied()
     }
 
     /// The version that it speaks: 1 or 2.
@@ -140,26 +202,38 @@ impl Port {
 
     /// Listens to these groups from now on, and reports what has changed.
     pub fn listen(&mut self, wanted: &BTreeSet<Ipv6Addr>, now: Instant) {
-        let gone: Vec<_> = self.groups().filter(|group| !wanted.contains(group)).collect();
-        let new: Vec<_> = wanted.iter().filter(|g| !self.groups.contains_key(g)).collect();
-        if gone.is_empty() && new.is_empty() {
-            return;
+        let gone: Vec<_> = self.groups.difference(wanted).copied().collect();
+        let new: Vec<_> = wanted.difference(&self.groups).copied().collect();
+        gone.into_iter().for_each(|group| self.listen_to(group, false, now));
+        new.into_iter().for_each(|group| self.listen_to(group, true, now));
+    }
+
+    /// Returns whether it listens to a group.
+    pub fn hears(&self, group: Ipv6Addr) -> bool {
+        self.groups.contains(&group)
+    }
+
+    /// Listens to a group from now on, or no longer, and reports it.
+    pub fn listen_to(&mut self, group: Ipv6Addr, wanted: bool, now: Instant) {
+        let change = match wanted {
+            true => Change::ToExclude,
+            false => Change::ToInclude,
+        };
+        let is_new = match wanted {
+            true => self.groups.insert(group),
+            false => self.groups.remove(&group),
+        };
+        if is_new {
+            self.answers.remove(group);
+            self.changes.insert(group, (change, self.robustness));
+            self.next_change = Some(now);
         }
-        for group in gone {
-            self.groups.remove(&group);
-            self.changes.insert(group, (Change::ToInclude, self.robustness));
-        }
-        for group in new {
-            self.groups.insert(*group, None);
-            self.changes.insert(*group, (Change::ToExclude, self.robustness));
-        }
-        self.next_change = Some(now);
     }
 
     /// Reports all groups once more: the address that reports come from may be used now (RFC 3590
     /// section 4).
     pub fn report_again(&mut self, now: Instant) {
-        let all = self.groups.keys().map(|g| (*g, (Change::ToExclude, self.robustness)));
+        let all = self.groups.iter().map(|g| (*g, (Change::ToExclude, self.robustness)));
         self.changes.extend(all);
         self.next_change = (!self.changes.is_empty()).then_some(now);
     }
@@ -191,7 +265,9 @@ impl Port {
         let mut at = || now + Duration::from_millis(dice.between(0, within));
         if query.group.is_unspecified() {
             if query.version == 1 {
-                self.groups.values_mut().for_each(|answer| plan(answer, at(), &[]));
+                for group in &self.groups {
+                    self.answers.plan(*group, at(), &[]);
+                }
             } else {
                 let at = at();
                 self.answer = Some(self.answer.map_or(at, |before| before.min(at)));
@@ -200,25 +276,22 @@ impl Port {
         }
         let at = at();
         // What is said about all groups soon says enough.
-        if let Some(answer) = self.groups.get_mut(&query.group)
-            && self.answer.is_none_or(|all| all > at)
-        {
-            plan(answer, at, query.listed());
+        if self.hears(query.group) && self.answer.is_none_or(|all| all > at) {
+            self.answers.plan(query.group, at, query.listed());
         }
     }
 
     /// Forgets answers and repeated reports: the version is another one.
     fn cancel(&mut self) {
         self.answer = None;
-        self.groups.values_mut().for_each(|answer| *answer = None);
+        self.answers.clear();
         self.changes.clear();
         self.next_change = None;
     }
 
     /// When something is due.
     pub fn due(&self) -> Option<Instant> {
-        let groups = self.groups.values().flatten().map(|answer| answer.at);
-        let answers = groups.chain(self.answer).min();
+        let answers = self.answers.first().into_iter().chain(self.answer).min();
         let answers = answers.map(|at| self.quiet_until.map_or(at, |quiet| at.max(quiet)));
         answers.into_iter().chain(self.next_change).min()
     }
@@ -272,15 +345,14 @@ impl Port {
 
     fn tell_answers(&mut self, now: Instant, is_old: bool, out: &mut Vec<Message>) {
         let all = self.answer.take_if(|at| *at <= now).is_some();
-        let mut said = Vec::new();
-        for (group, answer) in &mut self.groups {
-            let due = answer.take_if(|answer| all || answer.at <= now);
-            if all || due.is_some() {
-                // What is said about all sources is said about each.
-                let sources = due.filter(|_| !all).map(|answer| answer.sources);
-                said.push((*group, sources.unwrap_or_default()));
-            }
-        }
+        let said: Vec<(Ipv6Addr, BTreeSet<Ipv6Addr>)> = if all {
+            // What is said about all sources is said about each.
+            self.answers.clear();
+            self.groups().map(|group| (group, BTreeSet::new())).collect()
+        } else {
+            let due = self.answers.take_due(now).into_iter();
+            due.map(|(group, answer)| (group, answer.sources)).collect()
+        };
         if said.is_empty() {
             return;
         }
@@ -297,24 +369,6 @@ impl Port {
             };
             packet::reports(said.into_iter().map(record), out);
         }
-    }
-}
-
-/// Plans an answer about a group and these sources, or all if there are none; one that is planned
-/// already serves both queries, and comes as early as either wants it (RFC 3810 section 6.2).
-fn plan(answer: &mut Option<Answer>, at: Instant, sources: &[Ipv6Addr]) {
-    let Some(answer) = answer else {
-        *answer = Some(Answer { at, sources: sources.iter().copied().collect() });
-        return;
-    };
-    answer.at = answer.at.min(at);
-    if sources.is_empty() || answer.sources.is_empty() {
-        answer.sources.clear();
-        return;
-    }
-    answer.sources.extend(sources);
-    if answer.sources.len() > packet::MAX_SOURCES {
-        answer.sources.clear();
     }
 }
 

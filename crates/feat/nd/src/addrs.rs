@@ -4,11 +4,11 @@
 //! [`set_addresses`](crate::set_addresses). Neighbour discovery needs them to decide which
 //! solicitations to answer, which senders to learn, and which source address to use.
 
-use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
-use thalweg_tables::CowTable;
+use thalweg_tables::hash::FastHash;
+use thalweg_tables::{CowMap, CowTable};
 use thalweg_wire::nd::solicited_node;
 
 /// An interface address, or a prefix.
@@ -99,12 +99,18 @@ pub struct IfAddrs {
     rows: CowTable<Option<Arc<Row>>>,
     /// Hosts that are peers whatever the addresses are.
     routed: CowTable<Option<Arc<RoutedPeers>>>,
-    /// Addresses of other hosts that the router answers for, sorted.
-    proxied: Arc<[Proxy]>,
+    /// Hosts that the router answers for, by their table.
+    proxied: CowMap<u32, Proxied, FastHash>,
 }
 
+/// Hosts of a table by the last bits of their addresses, which name a solicited-node group: each
+/// with the interface where it is.
+type Proxied = CowMap<u32, Arc<[(Ipv6Addr, SwIfIndex)]>, FastHash>;
+
 /// The last 24 bits, which the solicited-node group has (RFC 4291 section 2.7.1).
-const LOW: u128 = 0xff_ffff;
+fn low(ip: Ipv6Addr) -> u32 {
+    ip.to_bits() as u32 & 0xff_ffff
+}
 
 impl IfAddrs {
     #[inline]
@@ -158,21 +164,25 @@ impl IfAddrs {
 
     #[cold]
     fn is_proxied_here(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
-        let at = self.proxied.partition_point(|proxy| proxy.ip < ip);
-        let of_it = self.proxied[at..].iter().take_while(|proxy| proxy.ip == ip);
-        let mut here = of_it.filter(|proxy| proxy.table == self.table(sw_if)).peekable();
-        here.peek().is_some() && here.all(|proxy| proxy.sw_if != sw_if)
+        let of_it = self.proxied_as(sw_if, low(ip)).iter().filter(|(host, _)| *host == ip);
+        let mut of_it = of_it.peekable();
+        of_it.peek().is_some() && of_it.all(|(_, at)| *at != sw_if)
+    }
+
+    /// Hosts of an interface's table whose addresses have these last bits.
+    fn proxied_as(&self, sw_if: SwIfIndex, low: u32) -> &[(Ipv6Addr, SwIfIndex)] {
+        let found = self.proxied.get(&self.table(sw_if)).and_then(|all| all.get(&low));
+        found.map_or(&[], |all| all)
     }
 
     fn table(&self, sw_if: SwIfIndex) -> u32 {
         self.row(sw_if).map_or(0, |row| row.table)
     }
 
-    /// The addresses that the router may answer for on an interface.
+    /// The addresses that the router may answer for on an interface, one for each group.
     fn proxied(&self, sw_if: SwIfIndex) -> impl Iterator<Item = Ipv6Addr> + '_ {
-        let table = self.table(sw_if);
-        let here = move |proxy: &&Proxy| proxy.sw_if != sw_if && proxy.table == table;
-        self.proxied.iter().filter(here).map(|proxy| proxy.ip)
+        let all = self.proxied.get(&self.table(sw_if)).into_iter().flat_map(CowMap::iter);
+        all.filter_map(move |(_, hosts)| hosts.iter().find(|(_, at)| *at != sw_if).map(|h| h.0))
     }
 
     /// Returns whether the router listens to a group on an interface: that of all nodes, of all
@@ -185,9 +195,9 @@ impl IfAddrs {
             // Of the interface and of the link.
             [0xff01 | 0xff02, 0, 0, 0, 0, 0, 0, 1 | 2] | [0xff02, 0, 0, 0, 0, 0, 0, 0x16] => true,
             [0xff02, 0, 0, 0, 0, 1, 0xff00..=0xffff, _] => {
-                let low = group.to_bits() & LOW;
-                let own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
-                own.chain(self.proxied(sw_if)).any(|ip| ip.to_bits() & LOW == low)
+                let mut own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
+                own.any(|ip| low(ip) == low(group))
+                    || self.proxied_as(sw_if, low(group)).iter().any(|(_, at)| *at != sw_if)
             }
             _ => false,
         }
@@ -313,9 +323,24 @@ impl IfAddrs {
         Some(IfAddrs { routed, ..self.clone() })
     }
 
-    /// Returns a copy with other addresses to answer for.
-    pub(crate) fn with_proxies(&self, all: &BTreeSet<Proxy>) -> IfAddrs {
-        IfAddrs { proxied: all.iter().copied().collect(), ..self.clone() }
+    /// Returns a copy that answers for some hosts more, or no longer.
+    pub(crate) fn with_proxies(&self, changes: &[(Proxy, bool)]) -> IfAddrs {
+        let mut proxied = self.proxied.clone();
+        for (Proxy { ip, sw_if, table }, is) in changes {
+            let mut of_table = proxied.get(table).cloned().unwrap_or_default();
+            let before = of_table.get(&low(*ip)).map_or(&[][..], |all| all);
+            let others = before.iter().filter(|host| **host != (*ip, *sw_if));
+            let after = others.copied().chain(is.then_some((*ip, *sw_if)));
+            match after.collect::<Arc<[_]>>() {
+                none if none.is_empty() => _ = of_table.remove(&low(*ip)),
+                some => _ = of_table.insert(low(*ip), some),
+            }
+            match of_table.is_empty() {
+                true => _ = proxied.remove(table),
+                false => _ = proxied.insert(*table, of_table),
+            }
+        }
+        IfAddrs { proxied, ..self.clone() }
     }
 }
 
@@ -379,7 +404,7 @@ mod tests {
     #[test]
     fn groups_are_joined_by_address() {
         let proxied = Proxy { ip: ip("2001:db8::aa:bbcc"), sw_if: SwIfIndex(9), table: 0 };
-        let all = all().with_proxies(&[proxied].into());
+        let all = all().with_proxies(&[(proxied, true)]);
         for (group, joined) in [
             ("ff02::1", true),
             ("ff02::2", true),
@@ -406,8 +431,8 @@ mod tests {
         let (host, there) = (ip("2001:db8::aa:bbcc"), SwIfIndex(9));
         let group = solicited_node(host);
         let of = |table| {
-            let proxied = [Proxy { ip: host, sw_if: there, table }];
-            all().with_proxies(&proxied.into())
+            let proxied = Proxy { ip: host, sw_if: there, table };
+            all().with_proxies(&[(proxied, true)])
         };
         let here = |all: &IfAddrs| {
             let joined = all.has_joined(ON, group);
@@ -419,10 +444,27 @@ mod tests {
         let moved = |all: IfAddrs| all.with_table(ON, 7).unwrap();
         assert!(!here(&moved(of(0))) && here(&moved(of(7))));
         // A host of that address in two tables is in each where it is.
-        let proxied = [(there, 7), (ON, 0)].map(|(sw_if, table)| Proxy { ip: host, sw_if, table });
-        let both = all().with_proxies(&proxied.into());
+        let proxied =
+            [(there, 7), (ON, 0)].map(|(sw_if, table)| (Proxy { ip: host, sw_if, table }, true));
+        let both = all().with_proxies(&proxied);
+        let none = both.with_proxies(&proxied.map(|(proxy, _)| (proxy, false)));
         assert!(!here(&both) && here(&moved(both)));
+        assert!(!here(&none) && none.proxied.is_empty());
         assert!(of(0).with_table(ON, 0).is_none());
+    }
+
+    #[test]
+    fn hosts_with_the_same_last_bits_share_a_group() {
+        let [one, other] = ["2001:db8::aa:bbcc", "2001:db8:7::aa:bbcc"].map(ip);
+        let proxy = |ip, sw_if| Proxy { ip, sw_if, table: 0 };
+        let here = proxy(one, ON);
+        let there = proxy(other, SwIfIndex(9));
+        let all = all().with_proxies(&[(here, true), (here, true), (there, true)]);
+        assert!(!all.is_proxied(ON, one) && all.is_proxied(ON, other));
+        assert!(all.has_joined(ON, solicited_node(one)) && all.groups(ON).len() == 6);
+        let all = all.with_proxies(&[(there, false), (there, false)]);
+        assert!(!all.is_proxied(ON, other) && all.is_proxied(SwIfIndex(9), one));
+        assert!(!all.has_joined(ON, solicited_node(one)) && all.groups(ON).len() == 5);
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub use reports::{
     AddressUsed, ListenersQueried, MAX_PREFIXES, RouterHeard, RouterPrefix, RouterSolicited,
 };
 pub use resolver::{
-    GroupsChanged, groups, probe, set_addresses, set_proxies, set_routed_peers, set_router,
-    set_table, set_unusable,
+    GroupsChanged, groups, has_joined, probe, set_addresses, set_proxies, set_routed_peers,
+    set_router, set_table, set_unusable,
 };
 
 use thalweg_buffer::IcmpCause;

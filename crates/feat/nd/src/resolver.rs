@@ -12,15 +12,21 @@ use thalweg_feat_neighbor::{self as neighbor, HoldNodes, Resolver, Version};
 use thalweg_fib::LinkType;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
+use thalweg_wire::nd::solicited_node;
 
 /// State on the main thread.
 struct Nd {
     addrs: snapshot::Writer<IfAddrs>,
 }
 
-/// The event that the router listens to other groups on an interface, or perhaps on all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GroupsChanged(pub Option<SwIfIndex>);
+/// The event that the router listens to other groups.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GroupsChanged {
+    /// On an interface.
+    Of(SwIfIndex),
+    /// To these groups on more interfaces or fewer: [`has_joined`] says on which.
+    Groups(BTreeSet<Ipv6Addr>),
+}
 
 struct NdResolver;
 
@@ -38,7 +44,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event| {
         if let InterfaceEvent::Deleted(i) = *event {
             store(c, |old| old.with(i, None, &[]));
-            c.publish(GroupsChanged(Some(i)));
+            c.publish(GroupsChanged::Of(i));
             store(c, |old| old.with_unusable(i, &[], &[]));
             store(c, |old| old.with_router(i, false));
             store(c, |old| old.with_table(i, 0));
@@ -57,7 +63,7 @@ pub fn set_addresses(
     addrs: &[IfAddr],
 ) {
     if store(c, |old| old.with(sw_if, link_local, addrs)) {
-        c.publish(GroupsChanged(Some(sw_if)));
+        c.publish(GroupsChanged::Of(sw_if));
     }
     neighbor::addresses_changed(c, Version::V6, sw_if);
 }
@@ -99,6 +105,11 @@ pub fn groups(c: &Control, sw_if: SwIfIndex) -> Vec<Ipv6Addr> {
     read(c, |all| all.groups(sw_if))
 }
 
+/// Returns whether the router listens to a group on an interface.
+pub fn has_joined(c: &Control, sw_if: SwIfIndex, group: Ipv6Addr) -> bool {
+    read(c, |all| all.has_joined(sw_if, group))
+}
+
 /// Asks the link who has an address that is still being tested (RFC 4862 section 5.4.2).
 pub fn probe(c: &mut Control, view: &InterfaceView, target: Ipv6Addr) {
     neighbor::send(c, view, &packet::probe(view.mac, target));
@@ -108,15 +119,15 @@ pub fn probe(c: &mut Control, view: &InterfaceView, target: Ipv6Addr) {
 /// Sets the route table of an interface. To be called on each change.
 pub fn set_table(c: &mut Control, sw_if: SwIfIndex, table: u32) {
     if store(c, |old| old.with_table(sw_if, table)) {
-        c.publish(GroupsChanged(Some(sw_if)));
+        c.publish(GroupsChanged::Of(sw_if));
     }
 }
 
-/// Sets for which addresses of other hosts the router answers. To be called with all of them on
-/// each change.
-pub fn set_proxies(c: &mut Control, all: &BTreeSet<Proxy>) {
-    store(c, |old| Some(old.with_proxies(all)));
-    c.publish(GroupsChanged(None));
+/// Answers for other hosts, or no longer. Takes the same time however many there are.
+pub fn set_proxies(c: &mut Control, changes: &[(Proxy, bool)]) {
+    store(c, |old| Some(old.with_proxies(changes)));
+    let groups = changes.iter().map(|(proxy, _)| solicited_node(proxy.ip));
+    c.publish(GroupsChanged::Groups(groups.collect()));
 }
 
 /// Publishes what has changed; returns whether anything has.
