@@ -16,6 +16,7 @@ mod dry_run;
 mod events;
 mod expiry;
 mod fragments;
+mod in_use;
 mod megaflow;
 pub mod nodes;
 mod outputs;
@@ -96,7 +97,7 @@ fn init(c: &mut Control) {
 }
 
 fn ready(c: &mut Control) {
-    c.subscribe(|c, _: &thalweg_feat_l2::PortsChanged| sets::ports_changed(c));
+    c.subscribe(|c, changed: &thalweg_feat_l2::PortsChanged| sets::port_changed(c, changed.0));
     c.after(TICK, events::run);
     c.every(TICK, |c| {
         tracking::tick(c);

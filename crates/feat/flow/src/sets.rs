@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_device::{DeviceError, InterfaceView, Interfaces, SwIfIndex, interface};
+use thalweg_feat_l2::{Bridges, Domain};
 use thalweg_graph::{Control, clock};
 use thalweg_tables::snapshot;
 
 use crate::compile::{Live, Sum, change, compile};
+use crate::in_use::{InUse, Side};
 use crate::nodes::flow_rules;
 use crate::rule::key::Words;
 use crate::rule::{Action, AnyName, Names, Rule, RuleError};
@@ -58,17 +60,29 @@ pub(crate) struct Placed {
 pub(crate) struct RuleSet {
     /// By number, in the order in which they were added.
     pub(crate) placed: BTreeMap<u64, Placed>,
-    /// Their numbers by all that distinguishes them but the port.
+    /// Their numbers by all that distinguishes them, with the port as they name it.
     known: HashMap<Key, Vec<u64>>,
     /// Sum over the rules that workers have.
     pub(crate) sum: Sum,
 }
 
-/// The key of a rule within its set, without the port: table, priority, match.
-type Key = (u8, u16, Words, Words);
+/// The key of a rule within its set: table, priority, match, the word for the port.
+type Key = (u8, u16, Words, Words, Option<String>);
 
-fn key(rule: &Rule) -> Key {
-    (rule.table, rule.priority, rule.matches.value, rule.matches.mask)
+fn key(rule: &Rule, port: Option<String>) -> Key {
+    (rule.table, rule.priority, rule.matches.value, rule.matches.mask, port)
+}
+
+/// The word by which a rule names its port; a number as it is usually written.
+fn word(rule: &Rule) -> Option<String> {
+    let name = rule.matches.in_port.as_deref()?;
+    Some(name.parse::<u32>().map_or_else(|_| name.to_owned(), |number| number.to_string()))
+}
+
+/// All words by which rules may name an interface.
+fn words(view: &InterfaceView) -> [String; 4] {
+    let device = view.name.strip_prefix("host-").unwrap_or_default();
+    [view.name.clone(), device.to_owned(), view.tag.clone(), view.sw_if.to_string()]
 }
 
 /// Changes of a set's rules.
@@ -81,11 +95,16 @@ pub(crate) struct Changes {
 }
 
 impl RuleSet {
-    /// The number of the rule that another one replaces.
+    /// The number of the rule that another one replaces. Others differ in the port alone, one for
+    /// each interface: they are not gone through.
     fn same(&self, rule: &Rule, ports: &mut Ports) -> Option<u64> {
-        let numbers = self.known.get(&key(rule))?;
         let port = ports.of(rule);
-        let mut same = numbers.iter().filter(|number| {
+        let mut named = vec![word(rule)];
+        if let Some(Named::Present(sw_if)) = port {
+            named.extend(ports.words(sw_if).into_iter().map(Some));
+        }
+        let found = named.into_iter().filter_map(|word| self.known.get(&key(rule, word)));
+        let mut same = found.flatten().filter(|number| {
             self.placed.get(number).is_some_and(|placed| ports.of(&placed.rule) == port)
         });
         same.next().copied()
@@ -97,7 +116,7 @@ impl RuleSet {
             Some(number) => number,
             None => {
                 let number = self.placed.last_key_value().map_or(0, |(last, _)| last + 1);
-                self.known.entry(key(&new.rule)).or_default().push(number);
+                self.known.entry(key(&new.rule, word(&new.rule))).or_default().push(number);
                 number
             }
         };
@@ -106,7 +125,7 @@ impl RuleSet {
 
     fn remove(&mut self, number: u64) -> Option<Placed> {
         let old = self.placed.remove(&number)?;
-        let key = key(&old.rule);
+        let key = key(&old.rule, word(&old.rule));
         if let Some(numbers) = self.known.get_mut(&key) {
             numbers.retain(|n| *n != number);
             if numbers.is_empty() {
@@ -120,16 +139,15 @@ impl RuleSet {
 /// All rule sets.
 pub(crate) struct Sets {
     sets: BTreeMap<u32, RuleSet>,
-    compiled: BTreeMap<u32, Arc<Compilation>>,
+    /// Those that there were when bridge domains were last looked at.
+    followed: BTreeSet<u32>,
     /// Sets attached to interfaces by command.
     interfaces: BTreeMap<SwIfIndex, u32>,
-    /// The set in use by interface and side: attached ones, and those of bridge domains with the
-    /// number of a set.
-    following: BTreeMap<(SwIfIndex, Side), u32>,
-    /// Number of interfaces that use a set.
-    used: BTreeMap<u32, usize>,
+    in_use: InUse,
     /// The sets whose rules name an interface, by its name or number.
     naming: HashMap<String, BTreeSet<u32>>,
+    /// The names in the rules of a set.
+    named: HashMap<u32, BTreeSet<String>>,
     /// Interfaces on which the node is enabled.
     enabled: BTreeSet<SwIfIndex>,
     /// Interfaces with rules that translate.
@@ -147,11 +165,11 @@ impl Sets {
     pub(crate) fn new(writer: snapshot::Writer<Published>, tallies: Arc<Tallies>) -> Sets {
         Sets {
             sets: BTreeMap::new(),
-            compiled: BTreeMap::new(),
+            followed: BTreeSet::new(),
             interfaces: BTreeMap::new(),
-            following: BTreeMap::new(),
-            used: BTreeMap::new(),
+            in_use: InUse::default(),
             naming: HashMap::new(),
+            named: HashMap::new(),
             enabled: BTreeSet::new(),
             translating: BTreeSet::new(),
             going: None,
@@ -162,70 +180,31 @@ impl Sets {
         }
     }
 
-    /// The compiled sets in use.
-    fn in_use(&self) -> impl Iterator<Item = &Arc<Compilation>> {
-        self.used.keys().filter_map(|set| self.compiled.get(set))
+    /// Sets that interfaces use.
+    pub(crate) fn in_use(&self) -> &InUse {
+        &self.in_use
     }
 
-    /// Returns whether rules in use set connection labels.
-    pub(crate) fn have_labels(&self) -> bool {
-        self.in_use().any(|set| set.labels)
-    }
-
-    /// Returns whether rules in use track connections of IPv6.
-    pub(crate) fn track_ipv6(&self) -> bool {
-        self.in_use().any(|set| set.tracks_ipv6)
-    }
-
-    /// Returns whether rules in use translate connections.
-    pub(crate) fn translate(&self) -> bool {
-        self.in_use().any(|set| set.translates)
-    }
-
-    /// Sets or clears the set that an interface uses.
-    fn use_set(&mut self, of: (SwIfIndex, Side), set: Option<u32>) {
-        let old = match set {
-            Some(set) => {
-                *self.used.entry(set).or_default() += 1;
-                self.following.insert(of, set)
-            }
-            None => self.following.remove(&of),
-        };
-        if let Some(old) = old
-            && let Some(count) = self.used.get_mut(&old)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.used.remove(&old);
-            }
+    /// The sets that the packets of an interface are to pass: the one that it is attached to, and
+    /// that of its bridge domain.
+    fn wanted(&self, bridges: &Bridges, sw_if: SwIfIndex) -> [(Side, Option<u32>); 2] {
+        if self.going == Some(sw_if) {
+            return Side::BOTH.map(|side| (side, None));
         }
+        let id = bridges.of(sw_if).filter(|id| self.sets.contains_key(id));
+        let domain = id.and_then(|id| bridges.get(id)).filter(|domain| domain.has_port(sw_if));
+        // What leaves the domain for the router has passed its rules by another port.
+        let is_bvi = domain.is_some_and(|domain| domain.bvi() == Some(sw_if));
+        let id = id.filter(|_| domain.is_some());
+        let attached = self.interfaces.get(&sw_if).copied();
+        let received = attached.or(id.filter(|_| !is_bvi));
+        [(Side::Received, received), (Side::IntoBridge, id.filter(|_| is_bvi))]
     }
 
     /// The sets whose rules name an interface, by whatever it is called.
     fn naming(&self, view: &InterfaceView) -> BTreeSet<u32> {
-        let number = view.sw_if.to_string();
-        let device = view.name.strip_prefix("host-").unwrap_or_default();
-        let words = [view.name.as_str(), device, &view.tag, &number];
-        words.iter().flat_map(|word| self.naming.get(*word)).flatten().copied().collect()
+        words(view).iter().flat_map(|word| self.naming.get(word)).flatten().copied().collect()
     }
-
-    /// Returns whether no interface uses rules.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.following.is_empty()
-    }
-}
-
-/// The packets of an interface that pass a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
-    /// Packets that it receives.
-    Received,
-    /// Packets that the router sends into a bridge domain by it, the domain's BVI.
-    IntoBridge,
-}
-
-impl Side {
-    const BOTH: [Side; 2] = [Side::Received, Side::IntoBridge];
 }
 
 /// A rule for display.
@@ -313,6 +292,12 @@ impl Ports {
         Some(port)
     }
 
+    /// The words for an interface.
+    fn words(&self, sw_if: SwIfIndex) -> Vec<String> {
+        let all = self.names.0.borrow();
+        all.get(sw_if).map(words).into_iter().flatten().filter(|word| !word.is_empty()).collect()
+    }
+
     /// Returns whether a rule is within a match.
     fn is_within(&mut self, rule: &Rule, wider: &Rule) -> bool {
         rule.matches.is_within(&wider.matches)
@@ -369,7 +354,7 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
         changes.come.sort_unstable();
         changes.come.dedup();
     }
-    follow(c, Some((set, changes)));
+    follow(c, BTreeSet::new(), Some((set, changes)));
     Ok(())
 }
 
@@ -416,7 +401,7 @@ pub fn delete(
         }
         numbers.len()
     };
-    follow(c, Some((set, changes)));
+    follow(c, BTreeSet::new(), Some((set, changes)));
     gone
 }
 
@@ -489,7 +474,7 @@ pub fn attach(c: &mut Control, sw_if: SwIfIndex, set: Option<u32>) -> Result<(),
             None => state.interfaces.remove(&sw_if),
         };
     }
-    follow(c, set.map(|set| (set, Changes::default())));
+    follow(c, BTreeSet::from([sw_if]), set.map(|set| (set, Changes::default())));
     Ok(())
 }
 
@@ -507,7 +492,7 @@ pub fn compilations(c: &Control) -> u64 {
 pub fn following(c: &Control) -> BTreeSet<(SwIfIndex, u32)> {
     let state = c.state::<Sets>();
     let state = state.borrow();
-    state.following.iter().map(|((sw_if, _), set)| (*sw_if, *set)).collect()
+    state.in_use.all().map(|((sw_if, _), set)| (sw_if, set)).collect()
 }
 
 /// Handles the creation of an interface.
@@ -530,7 +515,7 @@ pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         state.interfaces.remove(&gone);
-        Side::BOTH.into_iter().for_each(|side| state.use_set((gone, side), None));
+        Side::BOTH.into_iter().for_each(|side| _ = state.in_use.use_set((gone, side), None));
         state.going = Some(gone);
         named(c, &state, gone)
     };
@@ -560,10 +545,10 @@ fn named(c: &Control, state: &Sets, sw_if: SwIfIndex) -> Due {
     Due { sets, interfaces: BTreeSet::from([sw_if]), ..Due::default() }
 }
 
-/// Handles a change of bridge domain ports.
-pub(crate) fn ports_changed(c: &mut Control) {
+/// Handles a change of a bridge domain's port.
+pub(crate) fn port_changed(c: &mut Control, port: SwIfIndex) {
     if !c.state::<Sets>().borrow().sets.is_empty() {
-        follow(c, None);
+        follow(c, BTreeSet::from([port]), None);
     }
 }
 
@@ -577,32 +562,29 @@ struct Due {
     interfaces: BTreeSet<SwIfIndex>,
 }
 
-/// Recomputes which interfaces use which set, and publishes what has changed, with the changes of a
-/// set.
-fn follow(c: &mut Control, changed: Option<(u32, Changes)>) {
+/// Recomputes which sets some interfaces use, and publishes what has changed, with the changes of a
+/// set. Of other interfaces, only the ports of a bridge domain whose set has come or gone change.
+fn follow(c: &mut Control, mut touched: BTreeSet<SwIfIndex>, changed: Option<(u32, Changes)>) {
     let due = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
-        let state = &mut *state;
         let l2 = c.state::<thalweg_feat_l2::L2>();
         let l2 = l2.borrow();
-        let domains = l2.bridges().list().filter(|(id, _)| state.sets.contains_key(id));
-        let ports = domains.flat_map(|(id, domain)| {
-            // What leaves the domain for the router has passed its rules by another port.
-            let side = |p| if domain.bvi() == Some(p) { Side::IntoBridge } else { Side::Received };
-            domain.ports().map(move |(p, _)| ((p, side(p)), id))
-        });
-        let mut now: BTreeMap<(SwIfIndex, Side), u32> = ports.collect();
-        now.extend(state.interfaces.iter().map(|(sw_if, set)| ((*sw_if, Side::Received), *set)));
-        now.retain(|(sw_if, _), _| Some(*sw_if) != state.going);
-        let ends = state.following.keys().filter(|of| !now.contains_key(of));
-        let ends = ends.map(|of| (*of, None)).collect::<Vec<_>>();
-        let begins = now.iter().filter(|(of, set)| state.following.get(of) != Some(*set));
-        let begins = begins.map(|(of, set)| (*of, Some(*set))).collect::<Vec<_>>();
+        if let Some((set, _)) = &changed {
+            let has_changed = match state.sets.contains_key(set) {
+                true => state.followed.insert(*set),
+                false => state.followed.remove(set),
+            };
+            let domain = l2.bridges().get(*set).filter(|_| has_changed);
+            touched.extend(domain.into_iter().flat_map(Domain::ports).map(|(port, _)| port));
+        }
         let mut due = Due { changed, ..Due::default() };
-        for (of, set) in ends.into_iter().chain(begins) {
-            state.use_set(of, set);
-            due.interfaces.insert(of.0);
+        for sw_if in touched {
+            for (side, set) in state.wanted(l2.bridges(), sw_if) {
+                if state.in_use.use_set((sw_if, side), set) {
+                    due.interfaces.insert(sw_if);
+                }
+            }
         }
         due
     };
@@ -621,12 +603,12 @@ fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
     let changes = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
-        let Sets { following, compiled, enabled, translating, .. } = &mut *state;
+        let Sets { in_use, enabled, translating, .. } = &mut *state;
         let mut changes = Vec::new();
         for sw_if in interfaces {
-            let sets = Side::BOTH.map(|side| following.get(&(sw_if, side)));
+            let sets = Side::BOTH.map(|side| in_use.set_of((sw_if, side)));
             let any = sets.iter().any(Option::is_some);
-            let translates = |set: &u32| compiled.get(set).is_some_and(|set| set.translates);
+            let translates = |set| in_use.compiled(set).is_some_and(|set| set.translates);
             let translates = sets.into_iter().flatten().any(translates);
             for (places, wanted, on) in
                 [(RULES, any, &mut *enabled), (ERRORS, translates, &mut *translating)]
@@ -672,16 +654,16 @@ fn publish(c: &Control, due: &mut Due) {
         all.get(sw_if).filter(|_| Some(sw_if) != gone).map(Port::of)
     };
     let of = |sw_if: &SwIfIndex| Side::BOTH.map(|side| (*sw_if, side));
-    let uses = due.interfaces.iter().flat_map(of).filter_map(|of| state.following.get(&of));
-    let new = uses.filter(|set| !state.compiled.contains_key(set)).copied().collect::<Vec<_>>();
+    let uses = due.interfaces.iter().flat_map(of).filter_map(|of| state.in_use.set_of(of));
+    let new = uses.filter(|set| state.in_use.compiled(*set).is_none()).collect::<Vec<_>>();
     due.sets.extend(new);
     // Without rules there is nothing to change.
     due.sets
         .extend(due.changed.iter().map(|(set, _)| *set).filter(|s| !state.sets.contains_key(s)));
     for set in &due.sets {
         // Nobody needs it yet, or any more.
-        if !state.used.contains_key(set) {
-            state.compiled.remove(set);
+        if !state.in_use.is_used(*set) {
+            state.in_use.store(*set, None);
             continue;
         }
         state.generation += 256;
@@ -689,39 +671,38 @@ fn publish(c: &Control, due: &mut Due) {
             Some(rules) => compile(rules, state.generation, number),
             None => Compilation { generation: state.generation, ..Compilation::default() },
         };
-        state.compiled.insert(*set, Arc::new(compiled));
+        state.in_use.store(*set, Some(compiled));
     }
     let mut of_sets = due.sets.clone();
     if let Some((set, changes)) = due.changed.take() {
         of_sets.insert(set);
-        let old = state.compiled.get(&set).filter(|_| state.used.contains_key(&set));
+        let old = state.in_use.compiled(set).filter(|_| state.in_use.is_used(set));
         if let Some(old) = old.filter(|_| !due.sets.contains(&set)) {
             let mut new = Compilation::clone(old);
             state.generation += 256;
             new.generation = state.generation;
             let mut none = RuleSet::default();
             change(state.sets.get_mut(&set).unwrap_or(&mut none), &mut new, &changes, number);
-            state.compiled.insert(set, Arc::new(new));
+            state.in_use.store(set, Some(new));
         }
         // Names that no rule has any more go when all of the set is compiled.
         for rule in changes.come.iter().filter_map(|n| state.sets.get(&set)?.placed.get(n)) {
             for name in rule.rule.interfaces() {
                 state.naming.entry(name.into()).or_default().insert(set);
+                state.named.entry(set).or_default().insert(name.into());
             }
         }
     }
-    state.compiled.retain(|set, _| state.used.contains_key(set));
+    state.in_use.forget_idle();
     index(state, &due.sets);
-    if !of_sets.is_empty() {
-        let of_sets = state.following.iter().filter(|(_, set)| of_sets.contains(set));
-        due.interfaces.extend(of_sets.map(|((sw_if, _), _)| sw_if));
-    }
+    let users = of_sets.into_iter().flat_map(|set| state.in_use.users(set));
+    due.interfaces.extend(users.map(|(sw_if, _)| sw_if));
     let mut published = state.writer.get().clone();
     for sw_if in &due.interfaces {
         let view = all.get(*sw_if).filter(|_| Some(*sw_if) != gone);
         let [received, into_bridge] = of(sw_if).map(|of| {
-            let set = view.and_then(|_| state.following.get(&of));
-            set.and_then(|set| state.compiled.get(set)).cloned()
+            let set = view.and_then(|_| state.in_use.set_of(of));
+            set.and_then(|set| state.in_use.compiled(set)).cloned()
         });
         published.ports.set(*sw_if, view.map(Port::of));
         published.by_interface.set(*sw_if, received);
@@ -729,28 +710,30 @@ fn publish(c: &Control, due: &mut Due) {
             published.into_bridge.set(*sw_if, into_bridge);
         }
     }
-    published.spread = state.in_use().map(|set| set.spread).max().unwrap_or_default();
-    published.translated_zones.clear();
-    published.translated_zones.extend(state.in_use().flat_map(|set| &set.translated_zones));
-    published.translated_zones.sort_unstable();
-    published.translated_zones.dedup();
+    published.spread = state.in_use.spread();
+    published.translated_zones = state.in_use.translated_zones();
     state.writer.publish(c.domain(), published);
 }
 
 /// Notes which interfaces the rules of sets name.
 fn index(state: &mut Sets, sets: &BTreeSet<u32>) {
-    if sets.is_empty() {
-        return;
-    }
-    state.naming.retain(|_, by| {
-        by.retain(|set| !sets.contains(set));
-        !by.is_empty()
-    });
     for set in sets {
-        for placed in state.sets.get(set).into_iter().flat_map(|set| set.placed.values()) {
-            for name in placed.rule.interfaces() {
-                state.naming.entry(name.into()).or_default().insert(*set);
+        for name in state.named.remove(set).unwrap_or_default() {
+            if let Some(by) = state.naming.get_mut(&name) {
+                by.remove(set);
+                if by.is_empty() {
+                    state.naming.remove(&name);
+                }
             }
+        }
+        let rules = state.sets.get(set).into_iter().flat_map(|set| set.placed.values());
+        let names: BTreeSet<String> =
+            rules.flat_map(|placed| placed.rule.interfaces()).map(String::from).collect();
+        for name in &names {
+            state.naming.entry(name.clone()).or_default().insert(*set);
+        }
+        if !names.is_empty() {
+            state.named.insert(*set, names);
         }
     }
 }

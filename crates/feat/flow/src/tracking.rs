@@ -203,7 +203,7 @@ type Then = Box<dyn FnOnce(&mut Control)>;
 /// Creates trackers once an interface uses rules, and label memory once rules set labels; then
 /// calls `then`: usually at once, and when earlier preparations are done.
 pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static) {
-    let labels = c.state::<Sets>().borrow().have_labels();
+    let labels = c.state::<Sets>().borrow().in_use().have_labels();
     if labels && !std::mem::replace(&mut c.state::<Tracking>().borrow_mut().labels, true) {
         tell(c, |engine| _ = engine.tracker.as_deref().map(Tracker::want_labels));
         await_labels(c);
@@ -211,7 +211,8 @@ pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static
     let (needed, translates, ipv6) = {
         let sets = c.state::<Sets>();
         let sets = sets.borrow();
-        (!sets.is_idle(), sets.translate(), sets.track_ipv6())
+        let all = sets.in_use();
+        (!all.is_idle(), all.translate(), all.track_ipv6())
     };
     let settings = {
         let state = c.state::<Tracking>();
@@ -476,7 +477,7 @@ const LAST_TICKS: u32 = 2 * crate::fragments::PATIENCE / crate::TICK.as_millis()
 
 /// Has workers expire connections, should no packet do so.
 pub(crate) fn tick(c: &mut Control) {
-    let used = !c.state::<Sets>().borrow().is_idle();
+    let used = !c.state::<Sets>().borrow().in_use().is_idle();
     let goes_on = {
         let state = c.state::<Tracking>();
         let mut state = state.borrow_mut();

@@ -128,6 +128,9 @@ pub struct Domain {
     /// User tag.
     pub tag: String,
     pub(crate) ports: BTreeMap<SwIfIndex, PortOf>,
+    /// Its only ports of their role.
+    bvi: Option<SwIfIndex>,
+    unknown_forward: Option<SwIfIndex>,
     /// Addresses that it answers for.
     pub(crate) arp: BTreeMap<IpAddr, MacAddr>,
     learned: u32,
@@ -148,17 +151,31 @@ impl Domain {
         let all = self.ports.iter().filter(|(_, port)| port.role != Role::UnknownForward);
         all.map(|(p, port)| (*p, port.group))
     }
-    /// The only port of a role.
-    fn only(&self, wanted: Role) -> Option<SwIfIndex> {
-        self.ports.iter().find(|(_, port)| port.role == wanted).map(|(p, _)| *p)
+    /// Returns whether frames are flooded to a port.
+    pub fn has_port(&self, sw_if: SwIfIndex) -> bool {
+        self.ports.get(&sw_if).is_some_and(|port| port.role != Role::UnknownForward)
+    }
+    /// Sets what an interface is, or that it is no port; returns what it was.
+    fn set_port(&mut self, sw_if: SwIfIndex, now: Option<PortOf>) -> Option<PortOf> {
+        let is = |role| now.is_some_and(|now| now.role == role);
+        for (only, role) in
+            [(&mut self.bvi, Role::Bvi), (&mut self.unknown_forward, Role::UnknownForward)]
+        {
+            let others = only.filter(|port| *port != sw_if);
+            *only = if is(role) { Some(sw_if) } else { others };
+        }
+        match now {
+            Some(now) => self.ports.insert(sw_if, now),
+            None => self.ports.remove(&sw_if),
+        }
     }
     /// The router's own port.
     pub fn bvi(&self) -> Option<SwIfIndex> {
-        self.only(Role::Bvi)
+        self.bvi
     }
     /// The port that gets unknown unicast frames, instead of all members.
     pub fn unknown_forward(&self) -> Option<SwIfIndex> {
-        self.only(Role::UnknownForward)
+        self.unknown_forward
     }
     /// Addresses that it answers for.
     pub fn arp_entries(&self) -> impl Iterator<Item = (IpAddr, MacAddr)> + '_ {
@@ -419,7 +436,9 @@ impl Bridges {
         };
         let number = number as u16;
         let (tag, ports, arp) = (String::new(), BTreeMap::new(), BTreeMap::new());
-        let domain = Domain { number, settings, tag, ports, arp, learned: 0, bvi_mac: None };
+        let (bvi, unknown_forward, bvi_mac) = (None, None, None);
+        let domain =
+            Domain { number, settings, tag, ports, bvi, unknown_forward, arp, learned: 0, bvi_mac };
         Ok(self.domains.entry(id).or_insert(domain))
     }
 
@@ -458,7 +477,7 @@ impl Bridges {
         group: u8,
     ) -> Result<(), L2Error> {
         let flags = PortFlags::ALL;
-        self.find(id)?.ports.insert(sw_if, PortOf { role, group, flags });
+        self.find(id)?.set_port(sw_if, Some(PortOf { role, group, flags }));
         self.ports.insert(sw_if, id);
         Ok(())
     }
@@ -467,7 +486,7 @@ impl Bridges {
     pub(crate) fn leave(&mut self, sw_if: SwIfIndex) -> bool {
         let Some(id) = self.ports.remove(&sw_if) else { return false };
         if let Some(domain) = self.domains.get_mut(&id)
-            && let Some(PortOf { role: Role::Bvi, .. }) = domain.ports.remove(&sw_if)
+            && let Some(PortOf { role: Role::Bvi, .. }) = domain.set_port(sw_if, None)
         {
             domain.bvi_mac = None;
         }

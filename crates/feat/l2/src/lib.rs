@@ -61,8 +61,9 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// The event that a port has joined or left a bridge domain.
-pub struct PortsChanged;
+/// The event that this port has joined or left a bridge domain, or has become another one there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PortsChanged(pub SwIfIndex);
 
 /// State of layer 2 on the main thread.
 pub struct L2 {
@@ -206,7 +207,7 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
     };
     enter(c, rx, was, Mode::CrossConnect(tx))?;
     flush::start(c);
-    c.publish(PortsChanged);
+    c.publish(PortsChanged(rx));
     Ok(())
 }
 
@@ -254,7 +255,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     }
     table::publish_port(c, rx);
     flush::start(c);
-    c.publish(PortsChanged);
+    c.publish(PortsChanged(rx));
     Ok(())
 }
 
@@ -396,7 +397,7 @@ pub fn join_bridge(
         enter(c, sw_if, was, mode)?;
     }
     flush::start(c);
-    c.publish(PortsChanged);
+    c.publish(PortsChanged(sw_if));
     Ok(())
 }
 

@@ -133,5 +133,5 @@ pub(crate) fn publish(c: &mut Control, sw_if: SwIfIndex) {
     for rx in std::iter::once(sw_if).chain(leading_here) {
         table::publish_port(c, rx);
     }
-    c.publish(PortsChanged);
+    c.publish(PortsChanged(sw_if));
 }
