@@ -11,6 +11,8 @@ use crate::suggest::closest;
 
 /// Smallest page size of any machine.
 const MIN_PAGE: u64 = 4096;
+/// Longest interval in seconds.
+const LONGEST: f64 = 86_400.0;
 
 /// Reads a stanza: the caller asks for a keyword, and then for its value; errors go to the report,
 /// and reading continues.
@@ -138,13 +140,14 @@ impl<'a> Reader<'a> {
         };
     }
 
-    /// Reads seconds, with a fraction.
+    /// Reads seconds, with a fraction, up to a day: no clock counts very many.
     pub(super) fn seconds(&mut self, key: &Word, to: &mut Option<f64>) {
         let Some(word) = self.value(key, "a number of seconds") else { return };
         match word.text.parse::<f64>() {
-            Ok(seconds) if seconds.is_finite() && seconds > 0.0 => *to = Some(seconds),
+            Ok(seconds) if seconds > 0.0 && seconds <= LONGEST => *to = Some(seconds),
             _ => {
-                let message = format!("`{}` takes seconds above 0, not {}", key.text, word.text);
+                let (key, text) = (&key.text, &word.text);
+                let message = format!("`{key}` takes seconds above 0, up to {LONGEST}, not {text}");
                 self.error(word.span, message);
             }
         }

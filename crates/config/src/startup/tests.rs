@@ -216,6 +216,8 @@ fn mistakes_are_explained() {
         ("buffers { default data-size 16 }", "from 256 to 16384"),
         ("buffers { buffers-per-numa 1 }", "from 64 to 67108864"),
         ("statseg { update-interval 0 }", "takes seconds above 0"),
+        ("statseg { update-interval 1e30 }", "up to 86400, not 1e30"),
+        ("statseg { update-interval inf }", "up to 86400, not inf"),
         ("statseg { per-node-counters maybe }", "is on or off"),
         ("metrics { listen /run/m.sock }", "is host:port such as 127.0.0.1:9482"),
         ("metrics { listen 9482 }", "not 9482"),

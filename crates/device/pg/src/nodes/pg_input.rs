@@ -140,7 +140,8 @@ impl Running {
             self.since = now.max(self.since);
             if self.tokens < 1.0 {
                 let wait = (1.0 - self.tokens) / self.rate * clock::hz();
-                return Poll::At(now + wait.ceil().max(1.0) as u64);
+                // A packet in centuries is due after the end of the clock.
+                return Poll::At(now.saturating_add(wait.ceil().max(1.0) as u64));
             }
             due = due.min(self.tokens as usize);
         } else {
