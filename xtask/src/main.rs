@@ -1,8 +1,10 @@
 //! Development tasks: `cargo run -p xtask -- test` runs every test, `-- tidy` checks the habits
-//! that neither the compiler nor clippy knows. `make test` and `make lint` call them.
+//! that neither the compiler nor clippy knows. `make test` and `make lint` call them. `-- api`
+//! writes message types of the binary API.
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod test;
 mod tidy;
 
@@ -20,12 +22,15 @@ enum Task {
     Test(test::Options),
     /// Checks comments, phrases, sleeping tests, pages and commit subjects.
     Tidy(tidy::Options),
+    /// Writes message types of the binary API from VPP's descriptions.
+    Api,
 }
 
 fn main() -> ExitCode {
     let done = match Task::parse() {
         Task::Test(options) => test::run(&options),
         Task::Tidy(options) => tidy::run(&options),
+        Task::Api => api::run(),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -18,7 +18,6 @@ pub enum Kind {
 pub struct Container {
     pub kind: Option<Kind>,
     pub autoreply: bool,
-    pub name: Option<String>,
     /// Options of the message, in order: name and string.
     pub options: Vec<(String, Option<String>)>,
 }
@@ -54,7 +53,6 @@ pub fn container(attributes: &[Attribute]) -> Result<Container> {
                 "event" => found.kind = Some(Kind::Event),
                 "bare" => found.kind = Some(Kind::Bare),
                 "autoreply" => found.autoreply = true,
-                "name" => found.name = Some(text(&meta)?),
                 "deprecated" | "in_progress" => found.options.push((word, None)),
                 "status" | "replaced_by" | "vat_help" => {
                     let value = text(&meta)?;

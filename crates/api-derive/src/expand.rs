@@ -151,9 +151,8 @@ impl Body {
 
 /// Generates the code of `#[derive(ApiType)]`.
 pub fn api_type(input: &DeriveInput) -> Result<TokenStream> {
-    let attributes = attributes::container(&input.attrs)?;
     let ident = &input.ident;
-    let name = attributes.name.unwrap_or_else(|| snake(&ident.to_string()));
+    let name = snake(&ident.to_string());
     let Body { described, encode, decode, idents } = Body::of(&fields(input)?)?;
     Ok(quote! {
         impl ::thalweg_api::Wire for #ident {
@@ -193,7 +192,7 @@ pub fn message(input: &DeriveInput) -> Result<TokenStream> {
         Kind::Event => quote!(Event),
         Kind::Bare => quote!(Bare),
     };
-    let name = attributes.name.unwrap_or_else(|| snake(&ident.to_string()));
+    let name = snake(&ident.to_string());
     let options: Vec<_> = attributes
         .options
         .iter()

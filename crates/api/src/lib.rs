@@ -1,9 +1,9 @@
 //! VPP's binary API: messages, their codec and description, and the socket server.
 //!
-//! This crate knows no feature. A feature declares a message once, as a struct with
-//! `#[derive(`[`Message`]`)]`, and a [`Service`] that handles it: a [`Call`], a [`Dump`] or a
-//! [`Stream`] over the main thread's state. Encoding, decoding, the CRC and the JSON description
-//! come from that declaration. The binary collects the services in a [`Registry`]; a
+//! This crate knows no feature. A message is a struct with `#[derive(`[`Message`]`)]`, which
+//! `cargo xtask api` writes from VPP's description. A feature has a [`Service`] that handles it: a
+//! [`Call`], a [`Dump`] or a [`Stream`] over the main thread's state. Encoding, decoding, the CRC
+//! and the JSON description come from the struct. The binary collects the services in a [`Registry`]; a
 //! [`server::Server`] accepts clients on a thread of its own, and the main thread handles their
 //! requests in [`Hub::serve`].
 //!

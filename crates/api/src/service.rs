@@ -26,10 +26,12 @@ use std::sync::Arc;
 /// assert_eq!(SwInterfaceSetMtuReply::DEF.name_crc(), "sw_interface_set_mtu_reply_e8d4e804");
 /// ```
 ///
+/// `cargo xtask api` writes these for the handlers of features, from VPP's descriptions.
+///
 /// `#[api(…)]` of the struct holds the kind, which says the leading fields ([`Kind`]), and
-/// `autoreply` (declares the reply that has a return value only), `name = "…"` (else the struct's
-/// in snake case), `deprecated`, `in_progress`, `status`, `replaced_by`, `vat_help`. A field may
-/// have `default = …`, `discriminator = "…"`, `name = "…"`, and, if it is a `Vec`,
+/// `autoreply` (declares the reply that has a return value only), `deprecated`, `in_progress`,
+/// `status`, `replaced_by`, `vat_help`. A field may have `default = …`, `discriminator = "…"`,
+/// `name = "…"` (else its own), and, if it is a `Vec`,
 /// `count = "n_paths: u8"`: the field that says how many elements follow, which stands before the
 /// `Vec` or before the field that `at = "…"` names.
 pub trait Message: Sized + 'static {

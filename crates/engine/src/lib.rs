@@ -3,11 +3,11 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-pub mod api_modules;
 mod asking;
 pub mod classify;
 pub mod cli;
 mod feature;
+pub mod message_types;
 pub mod punt;
 mod report;
 pub mod setting;

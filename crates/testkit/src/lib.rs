@@ -30,7 +30,7 @@ pub use golden::check_golden;
 pub use lab_test::run_lab_test;
 pub use packets::{PacketLog, PacketTap};
 pub use pause::keep_while_paused;
-pub use registry::{GeneratedList, check_feature_lists};
+pub use registry::{GeneratedList, check_feature_lists, is_same_code, rustfmt};
 pub use stacks::{descendants, stacks};
 pub use thalweg_netns::*;
 

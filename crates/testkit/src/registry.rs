@@ -89,11 +89,10 @@ impl GeneratedList<'_> {
     }
 
     fn compare(&self, write: bool) -> Result<()> {
-        let wanted = format(&self.generate()?);
+        let wanted = rustfmt(&self.generate()?);
         let path = Path::new(self.dir).join("mod.rs");
         let found = fs::read_to_string(&path).unwrap_or_default();
-        // Blanks are rustfmt's affair, and its version's.
-        if squeeze(&found) == squeeze(&wanted) {
+        if is_same_code(&found, &wanted) {
             return Ok(());
         }
         if !write {
@@ -179,7 +178,7 @@ impl GeneratedList<'_> {
 }
 
 /// Formats as rustfmt does, by rustfmt where it is installed.
-fn format(source: &str) -> String {
+pub fn rustfmt(source: &str) -> String {
     Cmd::new("rustfmt")
         .args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Max"])
         .stdin(source)
@@ -187,9 +186,13 @@ fn format(source: &str) -> String {
         .unwrap_or_else(|_| source.to_owned())
 }
 
-/// The text without what formatting may change.
-fn squeeze(text: &str) -> String {
-    text.split_whitespace().collect::<String>().replace(",]", "]")
+/// Compares two texts without what formatting, and its versions, may change.
+pub fn is_same_code(a: &str, b: &str) -> bool {
+    let squeeze = |text: &str| {
+        let text: String = text.split_whitespace().collect();
+        text.replace(",]", "]").replace(",}", "}")
+    };
+    squeeze(a) == squeeze(b)
 }
 
 #[cfg(test)]

@@ -1,36 +1,12 @@
-//! Types shared by the host interface API messages.
+//! Helpers shared by the host interface API messages.
 
 use crate::device::{self, HostConfig};
+use crate::message_types::AfPacketFlags;
 use crate::ring::Options;
-use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, MacAddr};
-use thalweg_api::{Retval, Text, api_enum};
+use thalweg_api::{Retval, Text};
 use thalweg_device::{DeviceError, interface};
 use thalweg_graph::Control;
-
-/// The API module.
-pub static AF_PACKET: Module = Module { name: "af_packet", folder: "plugins", version: "2.0.0" };
-
-api_enum! {
-    /// Framing.
-    pub struct AfPacketMode: u32 = "af_packet_mode" {
-        /// Ethernet frames.
-        ETHERNET = 1, "AF_PACKET_API_MODE_ETHERNET";
-        /// IP packets.
-        IP = 2, "AF_PACKET_API_MODE_IP";
-    }
-    /// Flags of a host interface. Frames are always received by version 2 of the rings, which
-    /// delivers them as they arrive: version 3 delays them for up to 1 ms, and no message can
-    /// select it.
-    pub struct AfPacketFlags: u32 = "af_packet_flags" {
-        /// Bypass the device's queueing discipline.
-        QDISC_BYPASS = 1, "AF_PACKET_API_FLAG_QDISC_BYPASS";
-        /// Offload checksums and segmentation.
-        CKSUM_GSO = 2, "AF_PACKET_API_FLAG_CKSUM_GSO";
-        /// Version 2 of the packet rings.
-        VERSION_2 = 8, later "AF_PACKET_API_FLAG_VERSION_2";
-    }
-}
 
 /// Returns the given MAC address unless it is zero or a default is requested.
 pub(crate) fn chosen(address: MacAddr, random: bool) -> Option<MacAddr> {

@@ -11,6 +11,7 @@ mod api_types;
 pub mod cli;
 pub mod device;
 mod error;
+pub mod message_types;
 pub mod nodes;
 pub mod ring;
 mod settings;

@@ -1,76 +1,11 @@
-//! Types and helpers shared by the interface API messages.
+//! Helpers shared by the interface API messages.
 
+use crate::message_types::{RxMode, SwInterfaceEvent};
 use crate::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, interface};
-use thalweg_api::schema::Module;
 use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddr};
-use thalweg_api::{Clients, Message, Retval, Subscribers, api_enum};
+use thalweg_api::{Clients, Retval, Subscribers};
 use thalweg_engine::setting::Refused;
 use thalweg_graph::{Control, RxMode as Mode};
-
-/// API module of interfaces.
-pub static INTERFACE: Module = Module { name: "interface", folder: "core", version: "3.2.4" };
-
-/// API module of features on arcs.
-pub static FEATURE: Module = Module { name: "feature", folder: "core", version: "1.0.2" };
-
-api_enum! {
-    /// Interface type.
-    pub struct IfType: u32 = "if_type" {
-        /// A device.
-        HARDWARE = 0, "IF_API_TYPE_HARDWARE";
-        /// A sub-interface.
-        SUB = 1, "IF_API_TYPE_SUB";
-        /// A point-to-point peer.
-        P2P = 2, "IF_API_TYPE_P2P";
-        /// An end of a pipe.
-        PIPE = 3, "IF_API_TYPE_PIPE";
-    }
-    /// Duplex mode of a link.
-    pub struct LinkDuplex: u32 = "link_duplex" {
-        /// Unknown.
-        UNKNOWN = 0, "LINK_DUPLEX_API_UNKNOWN";
-        /// Half duplex.
-        HALF = 1, "LINK_DUPLEX_API_HALF";
-        /// Full duplex.
-        FULL = 2, "LINK_DUPLEX_API_FULL";
-    }
-    /// Frames matched by a sub-interface.
-    pub struct SubIfFlags: u32 = "sub_if_flags" {
-        /// Untagged frames.
-        NO_TAGS = 1, "SUB_IF_API_FLAG_NO_TAGS";
-        /// Frames with one tag.
-        ONE_TAG = 2, "SUB_IF_API_FLAG_ONE_TAG";
-        /// Frames with two tags.
-        TWO_TAGS = 4, "SUB_IF_API_FLAG_TWO_TAGS";
-        /// The outer tag is a service tag (802.1ad).
-        DOT1AD = 8, "SUB_IF_API_FLAG_DOT1AD";
-        /// Exactly these tags.
-        EXACT_MATCH = 16, "SUB_IF_API_FLAG_EXACT_MATCH";
-        /// Frames that no other sub-interface matches.
-        DEFAULT = 32, "SUB_IF_API_FLAG_DEFAULT";
-        /// Any outer tag.
-        OUTER_VLAN_ID_ANY = 64, "SUB_IF_API_FLAG_OUTER_VLAN_ID_ANY";
-        /// Any inner tag.
-        INNER_VLAN_ID_ANY = 128, "SUB_IF_API_FLAG_INNER_VLAN_ID_ANY";
-        /// All flags but `NO_TAGS`.
-        MASK_VNET = 254, "SUB_IF_API_FLAG_MASK_VNET";
-        /// Backbone bridging (802.1ah).
-        DOT1AH = 256, "SUB_IF_API_FLAG_DOT1AH";
-    }
-    /// Receive mode of a queue.
-    pub struct RxMode: u32 = "rx_mode" {
-        /// Not given.
-        UNKNOWN = 0, "RX_MODE_API_UNKNOWN";
-        /// Polling: the worker never sleeps.
-        POLLING = 1, "RX_MODE_API_POLLING";
-        /// Interrupt: the worker sleeps between packets.
-        INTERRUPT = 2, "RX_MODE_API_INTERRUPT";
-        /// Adaptive: polling through short gaps, sleeping through long ones.
-        ADAPTIVE = 3, "RX_MODE_API_ADAPTIVE";
-        /// The driver's default.
-        DEFAULT = 4, "RX_MODE_API_DEFAULT";
-    }
-}
 
 impl RxMode {
     /// Converts to the engine's mode.
@@ -139,20 +74,6 @@ pub fn flags(view: &InterfaceView) -> IfStatusFlags {
     IfStatusFlags(
         bit(view.admin_up, IfStatusFlags::ADMIN_UP) | bit(view.link_up, IfStatusFlags::LINK_UP),
     )
-}
-
-/// Event: an interface changed.
-#[derive(Debug, Message)]
-#[api(event)]
-pub struct SwInterfaceEvent {
-    /// Process id given in the subscription.
-    pub pid: u32,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// New state.
-    pub flags: IfStatusFlags,
-    /// The interface was deleted.
-    pub deleted: bool,
 }
 
 /// Subscribed clients.

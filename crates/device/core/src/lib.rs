@@ -19,6 +19,7 @@ pub mod entry;
 pub mod interface;
 pub mod link_header;
 pub mod loopback;
+pub mod message_types;
 pub mod nodes;
 pub mod offload;
 pub mod queues;

@@ -1,36 +1,10 @@
-//! Types shared by the packet generator's API messages.
+//! Helpers shared by the packet generator's API messages.
 
+use crate::message_types::PgInterfaceMode;
 use crate::{Mode, PgError, create_port};
-use thalweg_api::schema::Module;
+use thalweg_api::Retval;
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Retval, api_enum};
 use thalweg_graph::Control;
-
-/// The API module.
-pub static PG: Module = Module { name: "pg", folder: "core", version: "2.1.0" };
-
-api_enum! {
-    /// Mode of a port.
-    pub struct PgInterfaceMode: u8 = "pg_interface_mode" {
-        /// Ethernet frames.
-        ETHERNET = 0, "PG_API_MODE_ETHERNET";
-        /// IPv4 packets.
-        IP4 = 1, "PG_API_MODE_IP4";
-        /// IPv6 packets.
-        IP6 = 2, "PG_API_MODE_IP6";
-    }
-    /// Offload flags of a port. It accepts any packet, with or without them.
-    pub struct PgInterfaceFlags: u32 = "pg_interface_flags" {
-        /// No flag.
-        NONE = 0, "PG_API_FLAG_NONE";
-        /// Checksum offload.
-        CSUM_OFFLOAD = 1, "PG_API_FLAG_CSUM_OFFLOAD";
-        /// Segmentation offload.
-        GSO = 2, "PG_API_FLAG_GSO";
-        /// Coalesces segments.
-        GRO_COALESCE = 4, "PG_API_FLAG_GRO_COALESCE";
-    }
-}
 
 impl From<PgError> for Retval {
     fn from(error: PgError) -> Self {

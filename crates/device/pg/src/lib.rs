@@ -15,6 +15,7 @@ pub mod cli;
 mod command_line;
 mod error;
 pub mod grammar;
+pub mod message_types;
 pub mod nodes;
 pub mod pcap;
 pub mod port;

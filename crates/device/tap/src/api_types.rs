@@ -1,67 +1,15 @@
-//! Types shared by the messages of TAPs.
+//! Helpers shared by the messages of TAPs.
 
 use crate::config::{Flags, TapConfig};
+use crate::message_types::{
+    Ip4AddressWithPrefix, Ip4Prefix, Ip6AddressWithPrefix, Ip6Prefix, TapFlags,
+};
 use crate::{Error, device};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address, Ip6Address, MacAddr};
-use thalweg_api::{ApiType, Retval, Text, api_alias, api_enum};
+use thalweg_api::{Retval, Text};
 use thalweg_device::interface;
 use thalweg_graph::Control;
-
-/// The API module.
-pub static TAPV2: Module = Module { name: "tapv2", folder: "plugins", version: "4.0.0" };
-
-api_enum! {
-    /// Flags of a TAP.
-    pub struct TapFlags: u32 = "tap_flags" {
-        /// Leave segmentation and checksums to the kernel.
-        GSO = 1, "TAP_API_FLAG_GSO";
-        /// Leave checksums to the kernel.
-        CSUM_OFFLOAD = 2, "TAP_API_FLAG_CSUM_OFFLOAD";
-        /// The device outlives the interface.
-        PERSIST = 4, "TAP_API_FLAG_PERSIST";
-        /// The device is there already.
-        ATTACH = 8, "TAP_API_FLAG_ATTACH";
-        /// IP packets without an Ethernet header.
-        TUN = 16, "TAP_API_FLAG_TUN";
-        /// Join TCP segments.
-        GRO_COALESCE = 32, "TAP_API_FLAG_GRO_COALESCE";
-        /// Without effect.
-        PACKED = 64, later "TAP_API_FLAG_PACKED";
-        /// Without effect.
-        IN_ORDER = 128, later "TAP_API_FLAG_IN_ORDER";
-        /// Without effect.
-        CONSISTENT_QP = 256, later "TAP_API_FLAG_CONSISTENT_QP";
-    }
-}
-
-/// An IPv4 network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ApiType)]
-pub struct Ip4Prefix {
-    /// Its address.
-    pub address: Ip4Address,
-    /// Prefix length in bits.
-    pub len: u8,
-}
-
-/// An IPv6 network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ApiType)]
-pub struct Ip6Prefix {
-    /// Its address.
-    pub address: Ip6Address,
-    /// Prefix length in bits.
-    pub len: u8,
-}
-
-api_alias! {
-    /// An IPv4 address with the length of its network's prefix.
-    #[derive(Default, Eq)]
-    pub struct Ip4AddressWithPrefix(Ip4Prefix) = "ip4_address_with_prefix";
-    /// An IPv6 address with the length of its network's prefix.
-    #[derive(Default, Eq)]
-    pub struct Ip6AddressWithPrefix(Ip6Prefix) = "ip6_address_with_prefix";
-}
 
 impl Ip4AddressWithPrefix {
     fn parts(self) -> Result<(Ipv4Addr, u8), Retval> {

@@ -13,6 +13,7 @@ mod config;
 pub mod device;
 mod error;
 mod host;
+pub mod message_types;
 pub mod nodes;
 mod settings;
 mod sys;

@@ -1,27 +1,9 @@
 //! `add_node_next`: adds an edge to the graph.
 
 use super::get_next_index;
-use crate::api_modules::VLIB;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::message_types::{AddNodeNext, AddNodeNextReply, VLIB};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Requests an edge of the graph.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct AddNodeNext {
-    /// The node.
-    pub node_name: Text<64>,
-    /// Its next node.
-    pub next_name: Text<64>,
-}
-
-/// Replies to [`AddNodeNext`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct AddNodeNextReply {
-    /// Index of the next node among the node's next nodes.
-    pub next_index: u32,
-}
 
 impl Default for AddNodeNextReply {
     fn default() -> Self {

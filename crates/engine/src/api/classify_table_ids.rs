@@ -1,23 +1,9 @@
 //! `classify_table_ids`: the numbers of the classifier tables.
 
-use crate::api_modules::CLASSIFY;
 use crate::classify::Classifier;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{CLASSIFY, ClassifyTableIds, ClassifyTableIdsReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Asks for the tables.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct ClassifyTableIds;
-
-/// Replies to [`ClassifyTableIds`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct ClassifyTableIdsReply {
-    /// Their numbers.
-    #[api(count = "count: u32")]
-    pub ids: Vec<u32>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, ClassifyTableIds, ClassifyTableIdsReply> =

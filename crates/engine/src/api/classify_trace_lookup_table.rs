@@ -1,32 +1,9 @@
 //! `classify_trace_lookup_table`: finds the table of the filter of traces that has a mask.
 
-use crate::api_modules::CLASSIFY;
 use crate::classify::{Classifier, MAX_VECTORS, NONE, User, VECTOR};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{CLASSIFY, ClassifyTraceLookupTable, ClassifyTraceLookupTableReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Asks for the table of a mask.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct ClassifyTraceLookupTable {
-    /// Vectors before the mask.
-    #[api(default = 0)]
-    pub skip_n_vectors: u32,
-    /// Vectors of the mask.
-    #[api(default = 1)]
-    pub match_n_vectors: u32,
-    /// The mask.
-    #[api(count = "mask_len: u32")]
-    pub mask: Vec<u8>,
-}
-
-/// Replies to [`ClassifyTraceLookupTable`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct ClassifyTraceLookupTableReply {
-    /// The table; all ones for none.
-    pub table_index: u32,
-}
 
 impl Default for ClassifyTraceLookupTableReply {
     fn default() -> Self {

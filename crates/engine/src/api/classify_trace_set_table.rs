@@ -1,29 +1,9 @@
 //! `classify_trace_set_table`: makes a chain of tables the filter of traces.
 
-use crate::api_modules::CLASSIFY;
 use crate::classify::{Classifier, NONE, User};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{CLASSIFY, ClassifyTraceSetTable, ClassifyTraceSetTableReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Sets the filter of `trace add ... filter`.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct ClassifyTraceSetTable {
-    /// The first table; all ones ends the filter.
-    #[api(default = 0xffff_ffff)]
-    pub table_index: u32,
-    /// True to put tables whose masks have more bits first.
-    #[api(default = 0)]
-    pub sort_masks: bool,
-}
-
-/// Replies to [`ClassifyTraceSetTable`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct ClassifyTraceSetTableReply {
-    /// The table that is first now; all ones for none.
-    pub table_index: u32,
-}
 
 impl Default for ClassifyTraceSetTableReply {
     fn default() -> Self {

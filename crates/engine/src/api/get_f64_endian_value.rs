@@ -1,28 +1,9 @@
 //! `get_f64_endian_value`: checks that client and router agree on the byte order of floating-point
 //! numbers.
 
-use crate::api_modules::VLIB;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{GetF64EndianValue, GetF64EndianValueReply, VLIB};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Sends the number 1.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct GetF64EndianValue {
-    /// The number 1.
-    #[api(default = 1.0)]
-    pub f64_one: f64,
-}
-
-/// Replies to [`GetF64EndianValue`].
-#[derive(Debug, Default, Message)]
-#[api(details)]
-pub struct GetF64EndianValueReply {
-    /// 0 if the number 1 arrived.
-    pub retval: u32,
-    /// The number 1.
-    pub f64_one_result: f64,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, GetF64EndianValue, GetF64EndianValueReply> =

@@ -1,26 +1,8 @@
 //! `get_next_index`: returns the index of a next node among a node's next nodes.
 
-use crate::api_modules::VLIB;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::message_types::{GetNextIndex, GetNextIndexReply, VLIB};
+use thalweg_api::{Call, Retval, Text};
 use thalweg_graph::control::Control;
-
-/// Requests a next node's index.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct GetNextIndex {
-    /// The node.
-    pub node_name: Text<64>,
-    /// Its next node.
-    pub next_name: Text<64>,
-}
-
-/// Replies to [`GetNextIndex`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct GetNextIndexReply {
-    /// The index; all ones if there is no such node.
-    pub next_index: u32,
-}
 
 impl Default for GetNextIndexReply {
     fn default() -> Self {

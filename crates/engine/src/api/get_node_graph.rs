@@ -1,22 +1,9 @@
 //! `get_node_graph`: the graph as a pointer into shared memory, which a client on a socket does not
 //! have.
 
-use crate::api_modules::VLIB;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{GetNodeGraph, GetNodeGraphReply, VLIB};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Requests the graph.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct GetNodeGraph;
-
-/// Replies to [`GetNodeGraph`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct GetNodeGraphReply {
-    /// Address of the graph in shared memory.
-    pub reply_in_shmem: u64,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, GetNodeGraph, GetNodeGraphReply> = Call::new(&VLIB, handle);

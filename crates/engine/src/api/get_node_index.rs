@@ -1,24 +1,8 @@
 //! `get_node_index`: returns a node's index by its name.
 
-use crate::api_modules::VLIB;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::message_types::{GetNodeIndex, GetNodeIndexReply, VLIB};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Requests a node's index.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct GetNodeIndex {
-    /// The node.
-    pub node_name: Text<64>,
-}
-
-/// Replies to [`GetNodeIndex`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct GetNodeIndexReply {
-    /// The index; all ones if there is no such node.
-    pub node_index: u32,
-}
 
 impl Default for GetNodeIndexReply {
     fn default() -> Self {

@@ -1,75 +1,9 @@
 //! `graph_node_get`: lists nodes and the edges between them.
 
-use crate::api_modules::GRAPH;
-use thalweg_api::{Details, Message, Retval, Stream, Text, api_enum};
+use crate::message_types::{GRAPH, GraphNodeDetails, GraphNodeGet, GraphNodeGetReply, NodeFlag};
+use thalweg_api::{Details, Retval, Stream};
 use thalweg_graph::control::{Control, NodeEntry};
 use thalweg_graph::decl::Kind;
-
-api_enum! {
-    /// Properties of a node.
-    pub struct NodeFlag: u32 = "node_flag" {
-        /// Its frames are kept after dispatch.
-        FRAME_NO_FREE_AFTER_DISPATCH = 1, "NODE_FLAG_FRAME_NO_FREE_AFTER_DISPATCH";
-        /// The node transmits packets.
-        IS_OUTPUT = 2, "NODE_FLAG_IS_OUTPUT";
-        /// The node drops packets.
-        IS_DROP = 4, "NODE_FLAG_IS_DROP";
-        /// The node punts packets to the control plane.
-        IS_PUNT = 8, "NODE_FLAG_IS_PUNT";
-        /// The node hands packets to other threads.
-        IS_HANDOFF = 16, "NODE_FLAG_IS_HANDOFF";
-        /// The node is tracing packets.
-        TRACE = 32, "NODE_FLAG_TRACE";
-        /// The node is switching to polling.
-        TO_POLLING = 64, "NODE_FLAG_SWITCH_FROM_INTERRUPT_TO_POLLING_MODE";
-        /// The node is switching to interrupt mode.
-        TO_INTERRUPT = 128, "NODE_FLAG_SWITCH_FROM_POLLING_TO_INTERRUPT_MODE";
-        /// The node can start traces.
-        TRACE_SUPPORTED = 256, "NODE_FLAG_TRACE_SUPPORTED";
-    }
-}
-
-/// Requests nodes.
-#[derive(Debug, Message)]
-#[api(
-    request,
-    vat_help = "graph_node_dump [start <cursor>] [node_index <index>]|[node_name <name>]|[flags]"
-)]
-pub struct GraphNodeGet {
-    /// Index to continue from; all ones starts at the beginning.
-    pub cursor: u32,
-    /// Requests the node of this index, unless it is all ones or a name is given.
-    pub index: u32,
-    /// Requests the node of this name, if not empty.
-    pub name: Text<64>,
-    /// Requests nodes that have all of these flags.
-    pub flags: NodeFlag,
-    /// True to include edges.
-    pub want_arcs: bool,
-}
-
-/// Replies to [`GraphNodeGet`] after the details.
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct GraphNodeGetReply {
-    /// Index to continue from; all ones at the end.
-    pub cursor: u32,
-}
-
-/// A node.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct GraphNodeDetails {
-    /// Index of the node.
-    pub index: u32,
-    /// Its name.
-    pub name: Text<64>,
-    /// Its flags.
-    pub flags: NodeFlag,
-    /// Indices of its next nodes.
-    #[api(count = "n_arcs: u32")]
-    pub arcs_out: Vec<u32>,
-}
 
 /// The service.
 pub static SERVICE: Stream<Control, GraphNodeGet, GraphNodeDetails, GraphNodeGetReply> =

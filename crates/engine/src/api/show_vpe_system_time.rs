@@ -1,23 +1,10 @@
 //! `show_vpe_system_time`: the time of day.
 
-use crate::api_modules::VPE;
+use crate::message_types::{ShowVpeSystemTime, ShowVpeSystemTimeReply, VPE};
 use std::time::SystemTime;
 use thalweg_api::types::Timestamp;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Requests the time of day.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct ShowVpeSystemTime;
-
-/// Replies to [`ShowVpeSystemTime`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct ShowVpeSystemTimeReply {
-    /// Seconds since 1970.
-    pub vpe_system_time: Timestamp,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, ShowVpeSystemTime, ShowVpeSystemTimeReply> =

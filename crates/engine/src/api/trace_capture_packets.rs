@@ -1,35 +1,14 @@
 //! `trace_capture_packets`: starts tracing packets.
 
-use crate::api_modules::TRACEDUMP;
 use crate::asking::tell_workers;
 use crate::classify::{self, User};
 use crate::cli::trace_add::can_start;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{TRACEDUMP, TraceCapturePackets, TraceCapturePacketsReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
 use thalweg_graph::decl::NodeId;
 use thalweg_graph::trace::MAX_TRACES;
 use thalweg_graph::worker::Core;
-
-/// Traces the next packets of a node.
-#[derive(Debug, Message)]
-#[api(
-    request,
-    autoreply,
-    vat_help = "trace_capture_packets [node_index <index>] [max <max>] [pre_capture_clear] \
-                [use_filter] [verbose]"
-)]
-pub struct TraceCapturePackets {
-    /// Index of an input node, or of one where the router makes packets.
-    pub node_index: u32,
-    /// Number of packets, per worker.
-    pub max_packets: u32,
-    /// True to trace only packets that match `classify filter trace`.
-    pub use_filter: bool,
-    /// Ignored: traces are always verbose.
-    pub verbose: bool,
-    /// True to clear earlier traces first.
-    pub pre_capture_clear: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, TraceCapturePackets, TraceCapturePacketsReply> =

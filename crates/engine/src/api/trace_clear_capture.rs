@@ -1,16 +1,11 @@
 //! `trace_clear_capture`: clears traces and stops tracing.
 
 use super::trace_dump::Cache;
-use crate::api_modules::TRACEDUMP;
 use crate::asking::tell_workers;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{TRACEDUMP, TraceClearCapture, TraceClearCaptureReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
 use thalweg_graph::worker::Core;
-
-/// Clears all traces.
-#[derive(Debug, Message)]
-#[api(request, autoreply, vat_help = "trace_clear_capture")]
-pub struct TraceClearCapture;
 
 /// The service.
 pub static SERVICE: Call<Control, TraceClearCapture, TraceClearCaptureReply> =

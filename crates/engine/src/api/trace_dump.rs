@@ -3,63 +3,11 @@
 //! The workers' traces are read once and cached until a request asks for fresh ones, so that
 //! positions mean the same packets from one request to the next.
 
-use crate::api_modules::TRACEDUMP;
 use crate::cli::show_trace;
-use thalweg_api::{Details, LateStream, Later, Message};
+use crate::message_types::{TRACEDUMP, TraceDetails, TraceDump, TraceDumpReply};
+use thalweg_api::{Details, LateStream, Later};
 use thalweg_graph::control::{Asked, Control};
 use thalweg_graph::trace::PacketTrace;
-
-/// Requests traces.
-#[derive(Debug, Message)]
-#[api(request, vat_help = "trace_dump [thread_id <tid>] [position <pos>] [max <max>]")]
-pub struct TraceDump {
-    /// Nonzero to read the workers' traces again.
-    pub clear_cache: u8,
-    /// First thread of interest; main is 0.
-    pub thread_id: u32,
-    /// First packet of interest on that thread.
-    pub position: u32,
-    /// Maximum number of packets; 0 only refreshes the cache.
-    pub max_records: u32,
-}
-
-/// A packet's trace. Unlike other details messages, it has a `client_index`, as in VPP.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct TraceDetails {
-    /// The thread.
-    pub thread_id: u32,
-    /// Position of the packet among the thread's.
-    pub position: u32,
-    /// Nonzero if the thread has more.
-    pub more_this_thread: u8,
-    /// Nonzero if later threads have some.
-    pub more_threads: u8,
-    /// Nonzero in the last message.
-    pub done: u8,
-    /// Equals the position.
-    pub packet_number: u32,
-    /// The trace, as `show trace` prints it.
-    pub trace_data: String,
-}
-
-/// Replies to [`TraceDump`] after the details.
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct TraceDumpReply {
-    /// Thread of the last packet.
-    pub last_thread_id: u32,
-    /// Position of the last packet.
-    pub last_position: u32,
-    /// Nonzero if the thread has more.
-    pub more_this_thread: u8,
-    /// Nonzero if later threads have some.
-    pub more_threads: u8,
-    /// Nonzero if the request only refreshed the cache.
-    pub flush_only: u8,
-    /// Nonzero after the last packet.
-    pub done: u8,
-}
 
 /// The service.
 pub static SERVICE: LateStream<Control, TraceDump, TraceDetails, TraceDumpReply> =

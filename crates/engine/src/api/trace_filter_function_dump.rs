@@ -1,26 +1,11 @@
 //! `trace_filter_function_dump`: lists the functions that can filter traces.
 
-use crate::api_modules::TRACEDUMP;
-use thalweg_api::{Details, Dump, Message};
+use crate::message_types::{TRACEDUMP, TraceFilterFunctionDetails, TraceFilterFunctionDump};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::control::Control;
 
 /// The only function, which looks at the patterns of `classify filter`.
 pub(crate) const FUNCTION: &str = "vnet_is_packet_traced";
-
-/// Requests the functions.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct TraceFilterFunctionDump;
-
-/// A function.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct TraceFilterFunctionDetails {
-    /// True for the function in use.
-    pub selected: bool,
-    /// Its name.
-    pub name: String,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, TraceFilterFunctionDump, TraceFilterFunctionDetails> =

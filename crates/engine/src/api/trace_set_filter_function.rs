@@ -1,17 +1,9 @@
 //! `trace_set_filter_function`: selects the function that filters traces. There is only one.
 
 use super::trace_filter_function_dump::FUNCTION;
-use crate::api_modules::TRACEDUMP;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{TRACEDUMP, TraceSetFilterFunction, TraceSetFilterFunctionReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
-
-/// Selects a function.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct TraceSetFilterFunction {
-    /// Its name.
-    pub filter_function_name: String,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, TraceSetFilterFunction, TraceSetFilterFunctionReply> =

@@ -2,48 +2,11 @@
 //! `trace filter` does.
 
 use super::trace_dump::Cache;
-use crate::api_modules::TRACEDUMP;
+use crate::message_types::{TRACEDUMP, TraceFilterFlag, TraceSetFilters, TraceSetFiltersReply};
 use crate::traces::{ShownFilter, Tracing, What};
-use thalweg_api::{Call, Message, Retval, api_enum};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::control::Control;
 use thalweg_graph::decl::NodeId;
-
-api_enum! {
-    /// Kind of a trace filter.
-    pub struct TraceFilterFlag: u32 = "trace_filter_flag" {
-        /// No filter.
-        NONE = 0, "TRACE_FF_NONE";
-        /// Packets that reach a node.
-        INCLUDE_NODE = 1, "TRACE_FF_INCLUDE_NODE";
-        /// Packets that do not reach it.
-        EXCLUDE_NODE = 2, "TRACE_FF_EXCLUDE_NODE";
-        /// Packets that match a classifier table.
-        INCLUDE_CLASSIFIER = 3, "TRACE_FF_INCLUDE_CLASSIFIER";
-        /// Packets that do not match it.
-        EXCLUDE_CLASSIFIER = 4, "TRACE_FF_EXCLUDE_CLASSIFIER";
-    }
-}
-
-/// Sets a filter.
-#[derive(Debug, Message)]
-#[api(
-    request,
-    autoreply,
-    vat_help = "trace_set_filters [none] | [(include_node|exclude_node) <node-index>] | \
-                [(include_classifier|exclude_classifier) <classifier-index>] [count <count>]"
-)]
-pub struct TraceSetFilters {
-    /// Kind of the filter.
-    pub flag: TraceFilterFlag,
-    /// Maximum number of packets, per worker.
-    pub count: u32,
-    /// Index of the node.
-    #[api(default = 0xffff_ffff)]
-    pub node_index: u32,
-    /// Index of the classifier table.
-    #[api(default = 0xffff_ffff)]
-    pub classifier_table_index: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, TraceSetFilters, TraceSetFiltersReply> =

@@ -1,40 +1,10 @@
 //! `trace_v2_dump`: lists traced packets of one thread or of all.
 
 use super::trace_dump::Cache;
-use crate::api_modules::TRACEDUMP;
+use crate::message_types::{TRACEDUMP, TraceV2Details, TraceV2Dump};
 use std::time::Duration;
-use thalweg_api::{Details, Dump, Message, Walk};
+use thalweg_api::{Details, Dump, Walk};
 use thalweg_graph::control::Control;
-
-/// Requests traces.
-#[derive(Debug, Message)]
-#[api(request, vat_help = "trace_v2_dump [thread_id <tid>] [position <pos>] [max <max>]")]
-pub struct TraceV2Dump {
-    /// Thread of interest; main is 0, all ones means all.
-    #[api(default = 0xffff_ffff)]
-    pub thread_id: u32,
-    /// First packet of interest on each thread.
-    pub position: u32,
-    /// Maximum number of packets per thread.
-    #[api(default = 50)]
-    pub max: u32,
-    /// True to read the workers' traces again.
-    pub clear_cache: bool,
-}
-
-/// A packet's trace.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct TraceV2Details {
-    /// The thread.
-    pub thread_id: u32,
-    /// Position of the packet among the thread's.
-    pub position: u32,
-    /// True if the thread has more.
-    pub more: bool,
-    /// The trace, as `show trace` prints it.
-    pub trace_data: String,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, TraceV2Dump, TraceV2Details> = Dump::slices(&TRACEDUMP, handle);

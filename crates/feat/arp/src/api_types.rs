@@ -1,7 +1,6 @@
-//! Types and helpers shared by the API messages.
+//! Helpers shared by the API messages.
 
 use std::time::{Duration, Instant};
-use thalweg_api::schema::Module;
 use thalweg_api::types::{Address, InterfaceIndex};
 use thalweg_api::{Later, Message, Retval};
 use thalweg_cli::{CliError, Output, Task, TaskPoll};
@@ -9,9 +8,6 @@ use thalweg_device::api_types::view;
 use thalweg_feat_neighbor::arping::{self, Arping, LONGEST, Request};
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
-
-/// The API module.
-pub static ARPING: Module = Module { name: "arping", folder: "plugins", version: "1.0.0" };
 
 /// How often is looked whether the client is still there.
 const LOOK_AT_CLIENT: Duration = Duration::from_secs(1);

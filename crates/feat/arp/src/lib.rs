@@ -15,6 +15,7 @@ mod arping;
 mod asker;
 mod cli;
 pub mod counters;
+pub mod message_types;
 pub mod nodes;
 pub mod packet;
 mod resolver;

@@ -1,7 +1,8 @@
-//! Types and helpers shared by the API messages.
+//! Helpers shared by the API messages.
 
 use crate::address::AddressError;
 use crate::family::{Version, family, for_version, is_registered};
+use crate::message_types::{IpRoute, IpRouteV2, IpTable, PuntRedirectV2};
 use crate::path_mtu::PathMtuError;
 use crate::prefixes::Prefixes;
 use crate::redirect::{self, RedirectError};
@@ -10,62 +11,17 @@ use crate::{Ip, Path, PathKind, RouteError, RouteView, Source, api_path, cli_arg
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Poll;
-use thalweg_api::schema::Module;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNhProto};
-use thalweg_api::types::{Address as ApiAddress, AddressFamily, InterfaceIndex, Prefix};
-use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
+use thalweg_api::types::{AddressFamily, InterfaceIndex, Prefix};
+use thalweg_api::{Details, Later, Message, Retval, Walk};
 use thalweg_device::SwIfIndex;
 use thalweg_device::api_types::view;
 use thalweg_fib::{Dpo, LookIn, PathText, Place, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
 
-/// The API module.
-pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
-
 /// Routes sent between checks that the client keeps reading.
 const ROUTES_AT_ONCE: usize = 64;
-
-/// A routing table.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct IpTable {
-    /// Table id.
-    pub table_id: u32,
-    /// IPv6 table.
-    pub is_ip6: bool,
-    /// User-given name.
-    pub name: Text<64>,
-}
-
-/// A route.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct IpRoute {
-    /// Table id.
-    pub table_id: u32,
-    /// Index of its counters.
-    pub stats_index: u32,
-    /// Prefix.
-    pub prefix: Prefix,
-    /// Paths.
-    #[api(count = "n_paths: u8")]
-    pub paths: Vec<FibPath>,
-}
-
-/// A route with its source.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct IpRouteV2 {
-    /// Table id.
-    pub table_id: u32,
-    /// Index of its counters.
-    pub stats_index: u32,
-    /// Prefix.
-    pub prefix: Prefix,
-    /// Number of its source.
-    pub src: u8,
-    /// Paths.
-    #[api(count = "n_paths: u8", at = "src")]
-    pub paths: Vec<FibPath>,
-}
 
 impl From<IpRoute> for IpRouteV2 {
     fn from(route: IpRoute) -> Self {
@@ -107,45 +63,6 @@ impl From<PathMtuError> for Retval {
         let error = crate::cli::set_ip_pmtu::failed(error);
         Retval(error.code()).because(error)
     }
-}
-
-/// The path MTU of an address.
-#[derive(Clone, Debug, ApiType)]
-pub struct IpPathMtu {
-    /// Unused.
-    pub client_index: u32,
-    /// Unused.
-    pub context: u32,
-    /// Table of the address.
-    pub table_id: u32,
-    /// The address.
-    pub nh: ApiAddress,
-    /// Path MTU in bytes.
-    pub path_mtu: u16,
-}
-
-/// A redirect of punted packets by one path.
-#[derive(Clone, Debug, ApiType)]
-pub struct PuntRedirect {
-    /// Interface that receives the packets; all ones for those without a redirect of their own.
-    pub rx_sw_if_index: InterfaceIndex,
-    /// Interface by which they leave; all ones if the next hop's route says.
-    pub tx_sw_if_index: InterfaceIndex,
-    /// Next hop; zero for the packets' own destination.
-    pub nh: ApiAddress,
-}
-
-/// A redirect of punted packets.
-#[derive(Clone, Debug, ApiType)]
-pub struct PuntRedirectV2 {
-    /// Interface that receives the packets; all ones for those without a redirect of their own.
-    #[api(default = 0xffff_ffff)]
-    pub rx_sw_if_index: InterfaceIndex,
-    /// Version of the packets.
-    pub af: AddressFamily,
-    /// Paths by which they leave.
-    #[api(count = "n_paths: u32")]
-    pub paths: Vec<FibPath>,
 }
 
 impl PuntRedirectV2 {

@@ -35,6 +35,7 @@ mod lenders;
 pub mod link;
 pub mod local;
 pub mod lookup;
+pub mod message_types;
 pub mod path_mtu;
 pub mod ping;
 pub mod prefixes;

@@ -15,6 +15,7 @@ mod echo;
 pub mod family;
 pub mod icmp;
 pub mod link;
+pub mod message_types;
 mod neighbors;
 pub mod nodes;
 pub mod proxy_arp;

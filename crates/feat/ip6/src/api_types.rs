@@ -1,50 +1,13 @@
-//! Types of duplicate address detection's messages, and its events.
+//! Events of duplicate address detection, and errors of messages.
 
 use crate::dad::{Changed, State};
+use crate::message_types::{Ip6DadEvent, Ip6DadState};
 use crate::nd_proxy::NdProxyError;
-use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip6Address};
-use thalweg_api::{Clients, Message, Retval, Subscribers, api_enum};
+use thalweg_api::{Clients, Retval, Subscribers};
 use thalweg_cli::CliError;
 use thalweg_device::command_line::refused;
 use thalweg_graph::Control;
-
-/// The API module of duplicate address detection.
-pub static IP6_DAD: Module = Module { name: "ip6_dad", folder: "core", version: "1.0.0" };
-/// The API module of neighbour discovery.
-pub static IP6_ND: Module = Module { name: "ip6_nd", folder: "core", version: "1.1.0" };
-
-api_enum! {
-    /// State of an address.
-    pub struct Ip6DadState: u8 = "ip6_dad_state" {
-        /// It is not tested.
-        IDLE = 0, "IP6_DAD_STATE_IDLE";
-        /// It is being tested.
-        TENTATIVE = 1, "IP6_DAD_STATE_TENTATIVE";
-        /// It is used.
-        PREFERRED = 2, "IP6_DAD_STATE_PREFERRED";
-        /// Another host has it.
-        DUPLICATE = 3, "IP6_DAD_STATE_DUPLICATE";
-    }
-}
-
-/// Event: an address is in another state, or was asked for once more.
-#[derive(Debug, Message)]
-#[api(event)]
-pub struct Ip6DadEvent {
-    /// Process id given in the subscription.
-    pub pid: u32,
-    /// State.
-    pub state: Ip6DadState,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The address.
-    pub address: Ip6Address,
-    /// Solicitations sent so far.
-    pub dad_count: u8,
-    /// Solicitations in all.
-    pub dad_transmits: u8,
-}
 
 /// Subscribed clients.
 #[derive(Default)]

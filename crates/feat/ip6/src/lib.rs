@@ -18,6 +18,7 @@ pub mod family;
 pub mod icmp;
 mod link;
 pub mod link_local;
+pub mod message_types;
 pub mod nd_proxy;
 mod neighbors;
 pub mod nodes;

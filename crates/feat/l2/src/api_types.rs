@@ -2,52 +2,17 @@
 
 use crate::L2;
 use crate::bridges::MacChange;
+use crate::message_types::{L2ArpTermEvent, L2MacsEvent, MacEntry, MacEventAction};
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::rc::Rc;
 use std::time::Duration;
 use thalweg_api::types::{Address, InterfaceIndex, MacAddr};
-use thalweg_api::{ApiType, Caller, Clients, Later, Message, Retval, Subscribers, api_enum};
+use thalweg_api::{Caller, Clients, Later, Message, Retval, Subscribers};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_graph::control::TimerId;
-
-api_enum! {
-    /// Change of a MAC address.
-    pub struct MacEventAction: u32 = "mac_event_action" {
-        /// The address was learned.
-        ADD = 0, "MAC_EVENT_ACTION_API_ADD";
-        /// The address aged out or was flushed.
-        DELETE = 1, "MAC_EVENT_ACTION_API_DELETE";
-        /// The address moved to another port.
-        MOVE = 2, "MAC_EVENT_ACTION_API_MOVE";
-    }
-}
-
-/// A change of a learned MAC address.
-#[derive(Clone, Debug, ApiType)]
-pub struct MacEntry {
-    /// Port of the address; of a deleted one, its last.
-    pub sw_if_index: InterfaceIndex,
-    /// MAC address.
-    pub mac_addr: MacAddr,
-    /// What happened.
-    pub action: MacEventAction,
-    /// Always 0.
-    pub flags: u8,
-}
-
-/// MAC addresses that were learned, aged out or moved.
-#[derive(Debug, Message)]
-#[api(event)]
-pub struct L2MacsEvent {
-    /// Process id given in the subscription.
-    pub pid: u32,
-    /// Changes, oldest first.
-    #[api(count = "n_macs: u32")]
-    pub mac: Vec<MacEntry>,
-}
 
 /// Unit of the scan delay.
 const HUNDREDTH: Duration = Duration::from_millis(10);
@@ -205,20 +170,6 @@ pub(crate) fn flush<R: Message + Default>(c: &mut Control, what: crate::Flush, l
     if let Err(e) = crate::flush(c, what, move |_| answer(&known, 0)) {
         answer(&later, Retval::from(e).0);
     }
-}
-
-/// A host in a bridge domain with ARP termination has asked for another one.
-#[derive(Debug, Message)]
-#[api(event)]
-pub struct L2ArpTermEvent {
-    /// Process id given in the subscription.
-    pub pid: u32,
-    /// Address of the host.
-    pub ip: Address,
-    /// Port on which it asked.
-    pub sw_if_index: InterfaceIndex,
-    /// MAC address of the host.
-    pub mac: MacAddr,
 }
 
 /// Clients that want to know of hosts that ask.

@@ -17,6 +17,7 @@ mod error;
 mod flush;
 pub mod fuzzing;
 mod learning;
+pub mod message_types;
 pub mod nodes;
 mod ports;
 mod rewriting;

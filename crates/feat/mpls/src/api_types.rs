@@ -1,65 +1,17 @@
-//! Types and helpers shared by the API messages.
+//! Helpers shared by the API messages.
 
 use crate::label_table::{Action, Behind, To};
+use crate::message_types::{MplsRoute, MplsTunnel};
 use crate::tunnels::Tunnel;
 use crate::{Bound, Key, LabelView, Via};
 use std::net::IpAddr;
-use thalweg_api::schema::Module;
+use thalweg_api::Retval;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNhProto, FibPathType};
 use thalweg_api::types::{InterfaceIndex, Prefix};
-use thalweg_api::{ApiType, Retval, Text};
 use thalweg_feat_ip::{Path, PathKind, api_path};
 use thalweg_fib::{Place, TableId, Version};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::{Label, MAX_LABEL};
-
-/// The API module.
-pub static MPLS: Module = Module { name: "mpls", folder: "core", version: "1.1.1" };
-
-/// A label table.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct MplsTable {
-    /// Table id.
-    pub mt_table_id: u32,
-    /// User-given name.
-    pub mt_name: Text<64>,
-}
-
-/// A label and its paths.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct MplsRoute {
-    /// Table id.
-    pub mr_table_id: u32,
-    /// The label.
-    pub mr_label: u32,
-    /// Nonzero where it is the bottom of the stack.
-    pub mr_eos: u8,
-    /// Protocol of the packet behind the bottom: 0 for IPv4, 1 for IPv6, 3 for Ethernet.
-    pub mr_eos_proto: u8,
-    /// A replicated label.
-    pub mr_is_multicast: bool,
-    /// Paths.
-    #[api(count = "mr_n_paths: u8")]
-    pub mr_paths: Vec<FibPath>,
-}
-
-/// A tunnel of labels.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct MplsTunnel {
-    /// Its interface.
-    pub mt_sw_if_index: InterfaceIndex,
-    /// Its number.
-    pub mt_tunnel_index: u32,
-    /// It carries Ethernet frames.
-    pub mt_l2_only: bool,
-    /// It replicates packets.
-    pub mt_is_multicast: bool,
-    /// Tag of its interface.
-    pub mt_tag: Text<64>,
-    /// Paths.
-    #[api(count = "mt_n_paths: u8")]
-    pub mt_paths: Vec<FibPath>,
-}
 
 /// Protocol of the packet behind the bottom in messages.
 const EOS_IP4: u8 = 0;

@@ -18,6 +18,7 @@ mod error_message;
 pub mod fuzz;
 pub mod label_table;
 pub mod labels;
+pub mod message_types;
 pub mod nodes;
 mod punt;
 mod resolve;

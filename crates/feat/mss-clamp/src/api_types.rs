@@ -1,23 +1,8 @@
-//! Types and helpers shared by the API messages.
+//! Helpers shared by the API messages.
 
+use crate::message_types::MssClampDir;
 use crate::{Clamp, Direction};
-use thalweg_api::schema::Module;
-use thalweg_api::{Retval, api_enum};
-
-/// The API module.
-pub static MSS_CLAMP: Module = Module { name: "mss_clamp", folder: "plugins", version: "1.0.0" };
-
-api_enum! {
-    /// Directions of packets.
-    pub struct MssClampDir: u8 flags "mss_clamp_dir" {
-        /// None.
-        NONE = 0, "MSS_CLAMP_DIR_NONE";
-        /// Received.
-        RX = 1, "MSS_CLAMP_DIR_RX";
-        /// Sent.
-        TX = 2, "MSS_CLAMP_DIR_TX";
-    }
-}
+use thalweg_api::Retval;
 
 impl MssClampDir {
     pub(crate) fn direction(self) -> Result<Option<Direction>, Retval> {

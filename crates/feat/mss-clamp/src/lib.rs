@@ -7,6 +7,7 @@ pub mod api_types;
 mod cli;
 pub mod form;
 mod lower;
+pub mod message_types;
 pub mod nodes;
 pub mod settings;
 #[cfg(test)]

@@ -1,99 +1,18 @@
-//! Types shared by NAT44 API messages.
+//! Helpers shared by NAT44 API messages.
 
 use crate::NatError;
 use crate::mapping::{Backend, Mapping, TwiceNat};
+use crate::message_types::{Nat44LbAddrPort, NatConfigFlags};
 use crate::state::{self, StaticMapping};
 use crate::view::{Listing, Next, SessionFilter, SessionView};
 use std::net::Ipv4Addr;
-use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
-use thalweg_api::{ApiType, Retval, Text, api_enum};
+use thalweg_api::{Retval, Text};
 use thalweg_device::SwIfIndex;
 use thalweg_engine::setting::Refused;
 use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
 use thalweg_wire::ip::protocol as number;
-
-/// The API module that describes them.
-pub static NAT44_ED: Module = Module { name: "nat44_ed", folder: "plugins", version: "5.5.0" };
-
-api_enum! {
-    /// Flags of addresses, interfaces, mappings and sessions.
-    pub struct NatConfigFlags: u8 = "nat_config_flags" {
-        /// No flags.
-        NONE = 0, "NAT_IS_NONE";
-        /// Twice-NAT.
-        TWICE_NAT = 1, "NAT_IS_TWICE_NAT";
-        /// Self-twice-NAT.
-        SELF_TWICE_NAT = 2, "NAT_IS_SELF_TWICE_NAT";
-        /// Applies to sessions opened from outside only.
-        OUT2IN_ONLY = 4, "NAT_IS_OUT2IN_ONLY";
-        /// Maps all ports.
-        ADDR_ONLY = 8, "NAT_IS_ADDR_ONLY";
-        /// Outside interface.
-        OUTSIDE = 16, "NAT_IS_OUTSIDE";
-        /// Inside interface.
-        INSIDE = 32, "NAT_IS_INSIDE";
-        /// Static mapping.
-        STATIC = 64, "NAT_IS_STATIC";
-        /// The fields of the external host are valid.
-        EXT_HOST_VALID = 128, "NAT_IS_EXT_HOST_VALID";
-    }
-    /// Modes of the NAT plugin.
-    pub struct Nat44ConfigFlags: u8 = "nat44_config_flags" {
-        /// Endpoint-independent: not supported.
-        ENDPOINT_INDEPENDENT = 0, "NAT44_IS_ENDPOINT_INDEPENDENT";
-        /// Endpoint-dependent: the only mode here.
-        ENDPOINT_DEPENDENT = 1, "NAT44_IS_ENDPOINT_DEPENDENT";
-        /// Static mappings only.
-        STATIC_MAPPING_ONLY = 2, "NAT44_IS_STATIC_MAPPING_ONLY";
-        /// Static mappings with connection tracking.
-        CONNECTION_TRACKING = 4, "NAT44_IS_CONNECTION_TRACKING";
-        /// Outside-to-inside translation by DPO.
-        OUT2IN_DPO = 8, "NAT44_IS_OUT2IN_DPO";
-    }
-    /// Log level.
-    pub struct NatLogLevel: u8 = "nat_log_level" {
-        /// Log nothing.
-        NONE = 0, "NAT_LOG_NONE";
-        /// Errors.
-        ERROR = 1, "NAT_LOG_ERROR";
-        /// Warnings.
-        WARNING = 2, "NAT_LOG_WARNING";
-        /// Notices.
-        NOTICE = 3, "NAT_LOG_NOTICE";
-        /// Informational messages.
-        INFO = 4, "NAT_LOG_INFO";
-        /// Debug messages.
-        DEBUG = 5, "NAT_LOG_DEBUG";
-    }
-}
-
-/// Session timeouts in seconds.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct NatTimeouts {
-    /// UDP and other protocols.
-    pub udp: u32,
-    /// Established TCP.
-    pub tcp_established: u32,
-    /// TCP during setup and teardown.
-    pub tcp_transitory: u32,
-    /// ICMP queries.
-    pub icmp: u32,
-}
-
-/// A back end of a load-balancing mapping.
-#[derive(Clone, Debug, Default, ApiType)]
-pub struct Nat44LbAddrPort {
-    /// Address.
-    pub addr: Ip4Address,
-    /// Port.
-    pub port: u16,
-    /// Relative weight.
-    pub probability: u8,
-    /// Routing table.
-    pub vrf_id: u32,
-}
 
 impl Nat44LbAddrPort {
     pub(crate) fn of(b: &Backend) -> Self {
@@ -238,67 +157,16 @@ pub(crate) fn sessions_of(
     }
 }
 
-/// Defines a dump of the sessions of an inside host: messages and service. In brackets: whether the
-/// message is deprecated, and names of fields that only some versions have.
+/// Defines the handler of a dump of the sessions of an inside host. In brackets: names of fields
+/// that only some versions have.
 macro_rules! session_dump {
     (
-        $request:ident, $details:ident,
-        [$($deprecated:ident)?], [$($idle:ident)?], [$($over:ident)?]
+        $request:ident, $details:ident, [$($idle:ident)?], [$($over:ident)?]
     ) => {
-        use crate::api_types::{NAT44_ED, NatConfigFlags, sessions_of};
-        use thalweg_api::types::Ip4Address;
-        use thalweg_api::{Details, Dump, Message, Walk};
+        use crate::api_types::sessions_of;
+        use crate::message_types::{$details, $request, NAT44_ED};
+        use thalweg_api::{Details, Dump, Walk};
         use thalweg_graph::Control;
-
-        /// Requests the sessions of a host.
-        #[derive(Debug, Message)]
-        #[api(request $(, $deprecated)?)]
-        pub struct $request {
-            /// Address of the host.
-            pub ip_address: Ip4Address,
-            /// Routing table; all ones for the default.
-            pub vrf_id: u32,
-        }
-
-        /// A session.
-        #[derive(Debug, Message)]
-        #[api(details $(, $deprecated)?)]
-        pub struct $details {
-            /// External address.
-            pub outside_ip_address: Ip4Address,
-            /// External port.
-            pub outside_port: u16,
-            /// Inside address.
-            pub inside_ip_address: Ip4Address,
-            /// Inside port.
-            pub inside_port: u16,
-            /// IP protocol.
-            pub protocol: u16,
-            /// Flags.
-            pub flags: NatConfigFlags,
-            /// Time of the last packet, in seconds since the start.
-            pub last_heard: u64,
-            $(
-                /// Seconds since the last packet.
-                pub $idle: u64,
-            )?
-            /// Bytes in both directions.
-            pub total_bytes: u64,
-            /// Packets in both directions.
-            pub total_pkts: u32,
-            /// Address of the external host.
-            pub ext_host_address: Ip4Address,
-            /// Port of the external host.
-            pub ext_host_port: u16,
-            /// Address of the external host as translated by twice-NAT.
-            pub ext_host_nat_address: Ip4Address,
-            /// Port of the external host as translated by twice-NAT.
-            pub ext_host_nat_port: u16,
-            $(
-                /// Whether the session has expired.
-                pub $over: bool,
-            )?
-        }
 
         fn handle(_: &mut Control, rq: $request, mut out: Details<$details>) -> Walk<Control> {
             let mut listing = None;

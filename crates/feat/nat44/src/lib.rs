@@ -27,6 +27,7 @@ pub mod limits;
 pub mod log;
 pub mod mapping;
 mod mapping_words;
+pub mod message_types;
 mod node;
 pub mod nodes;
 mod owners;

@@ -1,46 +1,13 @@
-//! Types shared by the neighbour API messages.
+//! Helpers shared by the neighbour API messages.
 
+use crate::message_types::{
+    IpNeighbor, IpNeighborEvent, IpNeighborEventFlags, IpNeighborEventV2, IpNeighborFlags,
+};
 use crate::{Config, Neighbor, NeighborChange, NeighborError, Neighbors, Version};
-use thalweg_api::schema::Module;
 use thalweg_api::types::{Address, AddressFamily, InterfaceIndex, MacAddr};
-use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
+use thalweg_api::{Caller, Clients, Retval, Subscribers};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// The API module.
-pub static IP_NEIGHBOR: Module = Module { name: "ip_neighbor", folder: "core", version: "1.0.1" };
-
-api_enum! {
-    /// Flags of a neighbour.
-    pub struct IpNeighborFlags: u8 = "ip_neighbor_flags" {
-        /// No flag.
-        NONE = 0, "IP_API_NEIGHBOR_FLAG_NONE";
-        /// Static: stays until deleted.
-        STATIC = 1, "IP_API_NEIGHBOR_FLAG_STATIC";
-        /// No host route for the neighbour.
-        NO_FIB_ENTRY = 2, "IP_API_NEIGHBOR_FLAG_NO_FIB_ENTRY";
-    }
-    /// What happened to a neighbour.
-    pub struct IpNeighborEventFlags: u32 = "ip_neighbor_event_flags" {
-        /// The neighbour was resolved.
-        ADDED = 1, "IP_NEIGHBOR_API_EVENT_FLAG_ADDED";
-        /// The neighbour was removed.
-        REMOVED = 2, "IP_NEIGHBOR_API_EVENT_FLAG_REMOVED";
-    }
-}
-
-/// A neighbour.
-#[derive(Clone, Debug, ApiType)]
-pub struct IpNeighbor {
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Flags.
-    pub flags: IpNeighborFlags,
-    /// MAC address.
-    pub mac_address: MacAddr,
-    /// IP address.
-    pub ip_address: Address,
-}
 
 impl From<NeighborError> for Retval {
     fn from(error: NeighborError) -> Self {
@@ -101,28 +68,6 @@ pub(crate) type Filter = (Address, InterfaceIndex);
 pub(crate) struct Watchers {
     pub(crate) first: Subscribers<Filter>,
     pub(crate) second: Subscribers<Filter>,
-}
-
-/// Event: a neighbour was resolved.
-#[derive(Debug, Message)]
-#[api(event, deprecated)]
-pub struct IpNeighborEvent {
-    /// Process id given in the subscription.
-    pub pid: u32,
-    /// The neighbour.
-    pub neighbor: IpNeighbor,
-}
-
-/// Event: a neighbour was resolved or removed.
-#[derive(Debug, Message)]
-#[api(event)]
-pub struct IpNeighborEventV2 {
-    /// Process id given in the subscription.
-    pub pid: u32,
-    /// Kind of event.
-    pub flags: IpNeighborEventFlags,
-    /// The neighbour.
-    pub neighbor: IpNeighbor,
 }
 
 pub(crate) fn init(c: &mut Control) {

@@ -34,6 +34,7 @@ mod awaited;
 pub mod cli;
 mod counters;
 mod hold;
+pub mod message_types;
 mod messages;
 pub mod neighbors;
 mod report;

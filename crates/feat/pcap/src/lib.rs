@@ -7,6 +7,7 @@
 pub mod api;
 pub mod cli;
 mod dispatch;
+pub mod message_types;
 pub mod nodes;
 
 use crate::nodes::pcap::{Buffer, TapMessage};

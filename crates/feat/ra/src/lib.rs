@@ -16,6 +16,7 @@ mod api_types;
 pub mod autoconfig;
 mod cli;
 pub mod config;
+pub mod message_types;
 pub mod packet;
 mod settings;
 mod show;

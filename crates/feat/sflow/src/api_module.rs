@@ -1,11 +1,7 @@
-//! The module that describes sFlow's API messages.
+//! Conversions that sFlow's API messages share.
 
 use crate::state::{Direction, SFlowError};
 use thalweg_api::Retval;
-use thalweg_api::schema::Module;
-
-/// sFlow.
-pub static SFLOW: Module = Module { name: "sflow", folder: "plugins", version: "0.1.0" };
 
 impl From<SFlowError> for Retval {
     fn from(error: SFlowError) -> Self {

@@ -18,6 +18,7 @@ mod cli_support;
 mod drops;
 pub mod exporting;
 mod head;
+pub mod message_types;
 pub mod netlink;
 pub mod nodes;
 mod pending;

@@ -1,6 +1,7 @@
 //! `thalweg api json`, and the API messages that no feature can handle alone.
 
 pub mod cli;
+mod message_types;
 pub mod messages;
 pub mod punt;
 pub mod typed;

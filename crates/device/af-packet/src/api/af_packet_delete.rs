@@ -1,17 +1,9 @@
 //! `af_packet_delete`: deletes a host interface.
 
-use crate::api_types::AF_PACKET;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::message_types::{AF_PACKET, AfPacketDelete, AfPacketDeleteReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::DeviceError;
 use thalweg_graph::Control;
-
-/// Deletes a host interface.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct AfPacketDelete {
-    /// Linux device.
-    pub host_if_name: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, AfPacketDelete, AfPacketDeleteReply> =

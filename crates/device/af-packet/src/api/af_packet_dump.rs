@@ -1,25 +1,10 @@
 //! `af_packet_dump`: lists host interfaces.
 
-use crate::api_types::AF_PACKET;
+use crate::message_types::{AF_PACKET, AfPacketDetails, AfPacketDump};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_api::{Details, Dump};
 use thalweg_device::Interfaces;
 use thalweg_graph::Control;
-
-/// Requests host interfaces.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct AfPacketDump;
-
-/// A host interface.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct AfPacketDetails {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Linux device.
-    pub host_if_name: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, AfPacketDump, AfPacketDetails> = Dump::new(&AF_PACKET, handle);

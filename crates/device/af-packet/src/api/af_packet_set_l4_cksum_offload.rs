@@ -1,20 +1,9 @@
 //! `af_packet_set_l4_cksum_offload`: switches checksum and segmentation offload.
 
-use crate::api_types::AF_PACKET;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{AF_PACKET, AfPacketSetL4CksumOffload, AfPacketSetL4CksumOffloadReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Enables or disables checksum and segmentation offload to the kernel.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct AfPacketSetL4CksumOffload {
-    /// The host interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to enable.
-    pub set: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, AfPacketSetL4CksumOffload, AfPacketSetL4CksumOffloadReply> =

@@ -1,26 +1,11 @@
 //! `create_loopback`: creates the next free loopback.
 
-use crate::api_types::{INTERFACE, mac};
+use crate::api_types::mac;
 use crate::loopback;
-use thalweg_api::types::{InterfaceIndex, MacAddr};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{CreateLoopback, CreateLoopbackReply, INTERFACE};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Creates a loopback interface.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct CreateLoopback {
-    /// MAC address; zero for the default.
-    pub mac_address: MacAddr,
-}
-
-/// Reply to [`CreateLoopback`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct CreateLoopbackReply {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, CreateLoopback, CreateLoopbackReply> =

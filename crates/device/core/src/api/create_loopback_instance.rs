@@ -1,30 +1,11 @@
 //! `create_loopback_instance`: creates a loopback with a given instance number.
 
-use crate::api_types::{INTERFACE, mac};
+use crate::api_types::mac;
+use crate::message_types::{CreateLoopbackInstance, CreateLoopbackInstanceReply, INTERFACE};
 use crate::{DeviceError, loopback};
-use thalweg_api::types::{InterfaceIndex, MacAddr};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Creates a loopback interface.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct CreateLoopbackInstance {
-    /// MAC address; zero for the default.
-    pub mac_address: MacAddr,
-    /// Use `user_instance`.
-    pub is_specified: bool,
-    /// Instance number.
-    pub user_instance: u32,
-}
-
-/// Reply to [`CreateLoopbackInstance`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct CreateLoopbackInstanceReply {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, CreateLoopbackInstance, CreateLoopbackInstanceReply> =

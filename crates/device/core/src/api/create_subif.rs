@@ -1,35 +1,12 @@
 //! `create_subif`: creates a sub-interface.
 
-use crate::api_types::{INTERFACE, SubIfFlags, view};
+use crate::api_types::view;
 use crate::interface::{self, DeviceError, TagKind, TagMatch, VlanTag};
+use crate::message_types::{CreateSubif, CreateSubifReply, INTERFACE, SubIfFlags};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
 use thalweg_wire::vlan::VlanId;
-
-/// Creates a sub-interface.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct CreateSubif {
-    /// Parent interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Number among the parent's sub-interfaces.
-    pub sub_id: u32,
-    /// Frames that it receives.
-    pub sub_if_flags: SubIfFlags,
-    /// Outer VLAN id.
-    pub outer_vlan_id: u16,
-    /// Inner VLAN id.
-    pub inner_vlan_id: u16,
-}
-
-/// Reply to [`CreateSubif`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct CreateSubifReply {
-    /// The sub-interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, CreateSubif, CreateSubifReply> = Call::new(&INTERFACE, handle);

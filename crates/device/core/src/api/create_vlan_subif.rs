@@ -1,29 +1,12 @@
 //! `create_vlan_subif`: creates a sub-interface for an 802.1Q VLAN.
 
-use crate::api_types::{INTERFACE, view};
+use crate::api_types::view;
 use crate::interface::{self, DeviceError, TagMatch, VlanTag};
+use crate::message_types::{CreateVlanSubif, CreateVlanSubifReply, INTERFACE};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
 use thalweg_wire::vlan::MAX_ID;
-
-/// Creates a sub-interface, whose number is its VLAN id.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct CreateVlanSubif {
-    /// Parent interface.
-    pub sw_if_index: InterfaceIndex,
-    /// VLAN id.
-    pub vlan_id: u32,
-}
-
-/// Reply to [`CreateVlanSubif`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct CreateVlanSubifReply {
-    /// The sub-interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, CreateVlanSubif, CreateVlanSubifReply> =

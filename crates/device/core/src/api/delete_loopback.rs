@@ -1,18 +1,10 @@
 //! `delete_loopback`: deletes a loopback.
 
-use crate::api_types::{INTERFACE, view};
+use crate::api_types::view;
 use crate::interface;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{DeleteLoopback, DeleteLoopbackReply, INTERFACE};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Deletes a loopback interface.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct DeleteLoopback {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, DeleteLoopback, DeleteLoopbackReply> =

@@ -1,23 +1,10 @@
 //! `delete_subif`: deletes a sub-interface.
 
-use crate::api_types::{INTERFACE, view};
+use crate::api_types::view;
 use crate::interface;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{DeleteSubif, DeleteSubifReply, INTERFACE};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Deletes a sub-interface.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct DeleteSubif {
-    /// The sub-interface.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// Reply to [`DeleteSubif`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct DeleteSubifReply;
 
 /// The service.
 pub static SERVICE: Call<Control, DeleteSubif, DeleteSubifReply> = Call::new(&INTERFACE, handle);

@@ -1,24 +1,9 @@
 //! `feature_enable_disable`: enables or disables a feature on an interface's arc.
 
-use crate::api_types::{FEATURE, view};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::api_types::view;
+use crate::message_types::{FEATURE, FeatureEnableDisable, FeatureEnableDisableReply};
+use thalweg_api::{Call, Retval, Text};
 use thalweg_graph::Control;
-
-/// Enables or disables a feature. Calls are counted: it stays enabled until disabled as often. What
-/// a feature's own commands have enabled is not affected. No document has what this enables.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct FeatureEnableDisable {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to enable, false to disable.
-    pub enable: bool,
-    /// The arc.
-    pub arc_name: Text<64>,
-    /// The feature.
-    pub feature_name: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, FeatureEnableDisable, FeatureEnableDisableReply> =

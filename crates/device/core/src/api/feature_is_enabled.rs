@@ -1,32 +1,10 @@
 //! `feature_is_enabled`: returns whether a feature is enabled on an interface's arc.
 
 use super::feature_enable_disable::known;
-use crate::api_types::{FEATURE, view};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::api_types::view;
+use crate::message_types::{FEATURE, FeatureIsEnabled, FeatureIsEnabledReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Requests the state of a feature.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct FeatureIsEnabled {
-    /// The arc.
-    pub arc_name: Text<64>,
-    /// The feature.
-    pub feature_name: Text<64>,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// Reply to [`FeatureIsEnabled`]. In VPP's definition it begins like a request.
-#[derive(Debug, Default, Message)]
-#[api(request)]
-pub struct FeatureIsEnabledReply {
-    /// Return code.
-    pub retval: i32,
-    /// Whether the feature is enabled.
-    pub is_enabled: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, FeatureIsEnabled, FeatureIsEnabledReply> =

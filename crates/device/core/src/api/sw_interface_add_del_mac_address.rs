@@ -1,22 +1,11 @@
 //! `sw_interface_add_del_mac_address`: adds or removes a secondary MAC address.
 
-use crate::api_types::INTERFACE;
+use crate::message_types::{
+    INTERFACE, SwInterfaceAddDelMacAddress, SwInterfaceAddDelMacAddressReply,
+};
 use crate::{DeviceError, SwIfIndex, interface};
-use thalweg_api::types::MacAddr;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Adds a secondary MAC address to an interface, or removes it; of a sub-interface, its parent's.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceAddDelMacAddress {
-    /// The interface.
-    pub sw_if_index: u32,
-    /// MAC address.
-    pub addr: MacAddr,
-    /// Other than 0 to add, 0 to remove.
-    pub is_add: u8,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceAddDelMacAddress, SwInterfaceAddDelMacAddressReply> =

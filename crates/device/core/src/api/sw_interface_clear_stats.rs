@@ -1,18 +1,11 @@
 //! `sw_interface_clear_stats`: clears interface counters.
 
-use crate::api_types::{INTERFACE, view};
+use crate::api_types::view;
 use crate::interface;
+use crate::message_types::{INTERFACE, SwInterfaceClearStats, SwInterfaceClearStatsReply};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Clears the counters of `show interface`.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceClearStats {
-    /// Interface; all ones for all.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceClearStats, SwInterfaceClearStatsReply> =

@@ -1,82 +1,14 @@
 //! `sw_interface_dump`: lists interfaces.
 
-use crate::api_types::{INTERFACE, IfType, LinkDuplex, SubIfFlags, flags, indices};
+use crate::api_types::{flags, indices};
+use crate::message_types::{
+    INTERFACE, IfType, LinkDuplex, SubIfFlags, SwInterfaceDetails, SwInterfaceDump,
+};
 use crate::{InterfaceView, TagKind, TagMatch, interface};
-use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddr};
-use thalweg_api::{Details, Dump, Message, Text, Walk, walk_each};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
+use thalweg_api::{Details, Dump, Walk, walk_each};
 use thalweg_graph::Control;
 use thalweg_wire::vlan::VlanId;
-
-/// Requests interfaces.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SwInterfaceDump {
-    /// Interface; all ones or 0 for all.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-    /// Filter by name.
-    pub name_filter_valid: bool,
-    /// Part of the name, case-insensitive.
-    pub name_filter: String,
-}
-
-/// An interface.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct SwInterfaceDetails {
-    /// Interface index.
-    pub sw_if_index: InterfaceIndex,
-    /// Index of the parent interface, or its own.
-    pub sup_sw_if_index: u32,
-    /// MAC address.
-    pub l2_address: MacAddr,
-    /// Administrative and link state.
-    pub flags: IfStatusFlags,
-    /// Interface type.
-    pub r#type: IfType,
-    /// Duplex mode of the link.
-    pub link_duplex: LinkDuplex,
-    /// Link speed in kbit/s, 0 if unknown.
-    pub link_speed: u32,
-    /// MTU of the device in bytes.
-    pub link_mtu: u16,
-    /// MTUs in bytes: L3, IPv4, IPv6, MPLS.
-    pub mtu: [u32; 4],
-    /// Number of a sub-interface.
-    pub sub_id: u32,
-    /// Number of VLAN tags.
-    pub sub_number_of_tags: u8,
-    /// Outer VLAN id.
-    pub sub_outer_vlan_id: u16,
-    /// Inner VLAN id.
-    pub sub_inner_vlan_id: u16,
-    /// Frames matched by a sub-interface.
-    pub sub_if_flags: SubIfFlags,
-    /// VLAN tag rewrite operation.
-    pub vtr_op: u32,
-    /// Whether a pushed tag is 802.1Q.
-    pub vtr_push_dot1q: u32,
-    /// First pushed tag.
-    pub vtr_tag1: u32,
-    /// Second pushed tag.
-    pub vtr_tag2: u32,
-    /// Outer tag of provider backbone bridging.
-    pub outer_tag: u16,
-    /// Backbone destination address.
-    pub b_dmac: MacAddr,
-    /// Backbone source address.
-    pub b_smac: MacAddr,
-    /// Backbone VLAN id.
-    pub b_vlanid: u16,
-    /// Service instance id.
-    pub i_sid: u32,
-    /// Interface name.
-    pub interface_name: Text<64>,
-    /// Device type.
-    pub interface_dev_type: Text<64>,
-    /// User tag.
-    pub tag: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, SwInterfaceDump, SwInterfaceDetails> =

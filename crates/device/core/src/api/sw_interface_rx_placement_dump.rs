@@ -1,32 +1,11 @@
 //! `sw_interface_rx_placement_dump`: lists receive queues and their workers.
 
 use crate::Interfaces;
-use crate::api_types::{INTERFACE, RxMode, indices};
+use crate::api_types::indices;
+use crate::message_types::{INTERFACE, SwInterfaceRxPlacementDetails, SwInterfaceRxPlacementDump};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests receive queues.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SwInterfaceRxPlacementDump {
-    /// Interface; all ones or 0 for all.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// A receive queue. In VPP's definition it begins like a request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SwInterfaceRxPlacementDetails {
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Queue number.
-    pub queue_id: u32,
-    /// Thread that polls it: main is 0, the first worker is 1.
-    pub worker_id: u32,
-    /// Receive mode.
-    pub mode: RxMode,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, SwInterfaceRxPlacementDump, SwInterfaceRxPlacementDetails> =

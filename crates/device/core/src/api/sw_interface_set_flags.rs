@@ -1,20 +1,10 @@
 //! `sw_interface_set_flags`: brings an interface up or down.
 
-use crate::api_types::INTERFACE;
+use crate::message_types::{INTERFACE, SwInterfaceSetFlags, SwInterfaceSetFlagsReply};
 use crate::{SwIfIndex, interface};
-use thalweg_api::types::{IfStatusFlags, InterfaceIndex};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::types::IfStatusFlags;
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets an interface's administrative state.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetFlags {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// New state: the administrative flag. That of the link is the device's, and changes nothing.
-    pub flags: IfStatusFlags,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceSetFlags, SwInterfaceSetFlagsReply> =

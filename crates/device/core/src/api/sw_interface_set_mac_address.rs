@@ -1,20 +1,9 @@
 //! `sw_interface_set_mac_address`: sets an interface's MAC address.
 
-use crate::api_types::INTERFACE;
+use crate::message_types::{INTERFACE, SwInterfaceSetMacAddress, SwInterfaceSetMacAddressReply};
 use crate::{SwIfIndex, interface};
-use thalweg_api::types::{InterfaceIndex, MacAddr};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets an interface's MAC address.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetMacAddress {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// MAC address.
-    pub mac_address: MacAddr,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceSetMacAddress, SwInterfaceSetMacAddressReply> =

@@ -1,20 +1,9 @@
 //! `sw_interface_set_mtu`: sets an interface's packet MTUs.
 
-use crate::api_types::INTERFACE;
+use crate::message_types::{INTERFACE, SwInterfaceSetMtu, SwInterfaceSetMtuReply};
 use crate::{SwIfIndex, interface};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets an interface's packet MTUs.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetMtu {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Bytes: L3, IPv4, IPv6, MPLS; 0 in the last three means "as L3".
-    pub mtu: [u32; 4],
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceSetMtu, SwInterfaceSetMtuReply> =

@@ -1,24 +1,10 @@
 //! `sw_interface_set_rx_placement`: assigns a receive queue to a worker.
 
-use crate::api_types::{INTERFACE, view};
+use crate::api_types::view;
 use crate::interface;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{INTERFACE, SwInterfaceSetRxPlacement, SwInterfaceSetRxPlacementReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Assigns a receive queue to a worker.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetRxPlacement {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The queue.
-    pub queue_id: u32,
-    /// Worker, from 0.
-    pub worker_id: u32,
-    /// Assign to the main thread, which never polls: refused.
-    pub is_main: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceSetRxPlacement, SwInterfaceSetRxPlacementReply> =

@@ -1,22 +1,10 @@
 //! `sw_interface_tag_add_del`: tags an interface.
 
-use crate::api_types::{INTERFACE, view};
+use crate::api_types::view;
 use crate::interface;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::message_types::{INTERFACE, SwInterfaceTagAddDel, SwInterfaceTagAddDelReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets or removes an interface's tag.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceTagAddDel {
-    /// True to set, false to remove.
-    pub is_add: bool,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Tag.
-    pub tag: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceTagAddDel, SwInterfaceTagAddDelReply> =

@@ -1,43 +1,14 @@
 //! `sw_interface_tx_placement_get`: lists transmit queues and their workers.
 
-use crate::api_types::{INTERFACE, view};
+use crate::api_types::view;
+use crate::message_types::{
+    INTERFACE, SwInterfaceTxPlacementDetails, SwInterfaceTxPlacementGet,
+    SwInterfaceTxPlacementGetReply,
+};
 use crate::{Interfaces, SwIfIndex};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Message, Retval, Stream};
+use thalweg_api::{Details, Retval, Stream};
 use thalweg_graph::Control;
-
-/// Requests transmit queues.
-#[derive(Debug, Message)]
-#[api(request, vat_help = "[interface | sw_if_index <index>]")]
-pub struct SwInterfaceTxPlacementGet {
-    /// Interface index to continue from; 0 at first.
-    pub cursor: u32,
-    /// Interface; all ones for all.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// A transmit queue. Like the details of receive queues, it begins like a request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SwInterfaceTxPlacementDetails {
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Queue number.
-    pub queue_id: u32,
-    /// Whether threads share the queue: 0, as each worker has its own.
-    pub shared: u8,
-    /// Threads that send on it: main is 0, the first worker is 1.
-    #[api(count = "array_size: u32")]
-    pub threads: Vec<u32>,
-}
-
-/// Reply to [`SwInterfaceTxPlacementGet`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct SwInterfaceTxPlacementGetReply {
-    /// Interface index to continue from; all ones at the end.
-    pub cursor: u32,
-}
 
 /// The service.
 pub static SERVICE: Stream<

@@ -1,18 +1,11 @@
 //! `want_interface_events`: subscribes to events of interfaces created, deleted or changing state.
 
-use crate::api_types::{INTERFACE, Listeners, SwInterfaceEvent};
+use crate::api_types::Listeners;
+use crate::message_types::{
+    INTERFACE, SwInterfaceEvent, WantInterfaceEvents, WantInterfaceEventsReply,
+};
 use thalweg_api::{Call, Caller, Clients, Message, Retval};
 use thalweg_graph::Control;
-
-/// Subscribes to events, or unsubscribes.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct WantInterfaceEvents {
-    /// Nonzero to subscribe, zero to unsubscribe.
-    pub enable_disable: u32,
-    /// Client's process id, repeated in events.
-    pub pid: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, WantInterfaceEvents, WantInterfaceEventsReply> =

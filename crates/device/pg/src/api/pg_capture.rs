@@ -1,27 +1,11 @@
 //! `pg_capture`: captures a port's transmitted packets.
 
-use crate::api_types::PG;
+use crate::message_types::{PG, PgCapture, PgCaptureReply};
 use crate::stream::Settling;
 use std::path::Path;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Later, Message, Retval};
+use thalweg_api::{Call, Later, Retval};
 use thalweg_device::interface;
 use thalweg_graph::Control;
-
-/// Starts or stops a capture.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct PgCapture {
-    /// Port number.
-    pub interface_id: InterfaceIndex,
-    /// True to start, false to stop.
-    #[api(default = "true")]
-    pub is_enabled: bool,
-    /// Maximum number of packets; 0 for no limit.
-    pub count: u32,
-    /// Name of a new pcap file.
-    pub pcap_file_name: String,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, PgCapture, PgCaptureReply> = Call::later(&PG, handle);

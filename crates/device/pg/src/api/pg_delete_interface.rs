@@ -1,18 +1,9 @@
 //! `pg_delete_interface`: deletes a port.
 
-use crate::api_types::PG;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{PG, PgDeleteInterface, PgDeleteInterfaceReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Deletes a port with its streams and its capture.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct PgDeleteInterface {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, PgDeleteInterface, PgDeleteInterfaceReply> =

@@ -1,20 +1,9 @@
 //! `pg_enable_disable`: starts or stops streams.
 
-use crate::api_types::PG;
+use crate::message_types::{PG, PgEnableDisable, PgEnableDisableReply};
 use crate::stream::settling;
-use thalweg_api::{Call, Later, Message, Retval};
+use thalweg_api::{Call, Later, Retval};
 use thalweg_graph::Control;
-
-/// Starts or stops one stream, or all.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct PgEnableDisable {
-    /// True to start, false to stop.
-    #[api(default = "true")]
-    pub is_enabled: bool,
-    /// Name of the stream; empty for all.
-    pub stream_name: String,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, PgEnableDisable, PgEnableDisableReply> = Call::later(&PG, handle);

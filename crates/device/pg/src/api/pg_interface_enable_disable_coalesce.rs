@@ -1,19 +1,10 @@
 //! `pg_interface_enable_disable_coalesce`: switches coalescing of segments on a port.
 
-use crate::api_types::PG;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{
+    PG, PgInterfaceEnableDisableCoalesce, PgInterfaceEnableDisableCoalesceReply,
+};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Switches coalescing of transmitted segments.
-#[derive(Debug, Message)]
-#[api(request, autoreply, status = "in_progress")]
-pub struct PgInterfaceEnableDisableCoalesce {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to enable.
-    pub coalesce_enabled: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<

@@ -1,53 +1,12 @@
 //! `sw_interface_tap_v2_dump`: lists TAP and TUN interfaces.
 
-use crate::api_types::{Ip4AddressWithPrefix, Ip6AddressWithPrefix, TAPV2, TapFlags};
 use crate::config::DEFAULT_RING;
 use crate::device::{Tap, Taps};
-use thalweg_api::types::{InterfaceIndex, MacAddr};
-use thalweg_api::{Details, Dump, Message, Text};
+use crate::message_types::{SwInterfaceTapV2Details, SwInterfaceTapV2Dump, TAPV2, TapFlags};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Dump};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Requests TAPs.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SwInterfaceTapV2Dump {
-    /// One interface, or the maximum for all.
-    #[api(default = 4294967295)]
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// A TAP.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct SwInterfaceTapV2Details {
-    /// The interface.
-    pub sw_if_index: u32,
-    /// Number in its name.
-    pub id: u32,
-    /// Transmit ring, without effect.
-    pub tx_ring_sz: u16,
-    /// Receive ring.
-    pub rx_ring_sz: u16,
-    /// MTU of the kernel's end that was asked for; 0 if none was.
-    pub host_mtu_size: u32,
-    /// MAC address of the kernel's end.
-    pub host_mac_addr: MacAddr,
-    /// IPv4 address of the kernel's end.
-    pub host_ip4_prefix: Ip4AddressWithPrefix,
-    /// IPv6 address of the kernel's end.
-    pub host_ip6_prefix: Ip6AddressWithPrefix,
-    /// Flags as they were asked for.
-    pub tap_flags: TapFlags,
-    /// Name of the interface.
-    pub dev_name: Text<64>,
-    /// Name of the kernel's end.
-    pub host_if_name: Text<64>,
-    /// Network namespace of the kernel's end.
-    pub host_namespace: Text<64>,
-    /// Bridge that it is a port of.
-    pub host_bridge: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, SwInterfaceTapV2Dump, SwInterfaceTapV2Details> =

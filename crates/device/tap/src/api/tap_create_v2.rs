@@ -1,82 +1,9 @@
 //! `tap_create_v2`: creates a TAP or TUN interface.
 
-use crate::api_types::{
-    Ip4AddressWithPrefix, Ip6AddressWithPrefix, TAPV2, TapFlags, create, wanted,
-};
-use thalweg_api::types::{InterfaceIndex, Ip4Address, Ip6Address, MacAddr};
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::api_types::{create, wanted};
+use crate::message_types::{TAPV2, TapCreateV2, TapCreateV2Reply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Creates a TAP.
-#[derive(Debug, Message)]
-#[api(request, deprecated)]
-pub struct TapCreateV2 {
-    /// Number in its name; the maximum for the lowest free one.
-    #[api(default = 4294967295)]
-    pub id: u32,
-    /// Ignore `mac_address` and use the default MAC address.
-    #[api(default = "true")]
-    pub use_random_mac: bool,
-    /// MAC address of the router's end.
-    pub mac_address: MacAddr,
-    /// Number of receive queues.
-    #[api(default = 1)]
-    pub num_rx_queues: u8,
-    /// Transmit ring, without effect; 0 for the default.
-    #[api(default = 256)]
-    pub tx_ring_sz: u16,
-    /// Frames that wait for the router, a power of two; 0 for the default.
-    #[api(default = 256)]
-    pub rx_ring_sz: u16,
-    /// `host_mtu_size` is set.
-    pub host_mtu_set: bool,
-    /// MTU of the kernel's end in bytes.
-    pub host_mtu_size: u32,
-    /// `host_mac_addr` is set.
-    pub host_mac_addr_set: bool,
-    /// MAC address of the kernel's end.
-    pub host_mac_addr: MacAddr,
-    /// `host_ip4_prefix` is set.
-    pub host_ip4_prefix_set: bool,
-    /// IPv4 address of the kernel's end.
-    pub host_ip4_prefix: Ip4AddressWithPrefix,
-    /// `host_ip6_prefix` is set.
-    pub host_ip6_prefix_set: bool,
-    /// IPv6 address of the kernel's end.
-    pub host_ip6_prefix: Ip6AddressWithPrefix,
-    /// `host_ip4_gw` is set.
-    pub host_ip4_gw_set: bool,
-    /// Gateway of an IPv4 default route.
-    pub host_ip4_gw: Ip4Address,
-    /// `host_ip6_gw` is set.
-    pub host_ip6_gw_set: bool,
-    /// Gateway of an IPv6 default route.
-    pub host_ip6_gw: Ip6Address,
-    /// Flags.
-    pub tap_flags: TapFlags,
-    /// `host_namespace` is set.
-    pub host_namespace_set: bool,
-    /// Network namespace of the kernel's end.
-    pub host_namespace: Text<64>,
-    /// `host_if_name` is set.
-    pub host_if_name_set: bool,
-    /// Name of the kernel's end.
-    pub host_if_name: Text<64>,
-    /// `host_bridge` is set.
-    pub host_bridge_set: bool,
-    /// Bridge to be a port of.
-    pub host_bridge: Text<64>,
-    /// Tag of the interface.
-    pub tag: String,
-}
-
-/// Reply to [`TapCreateV2`].
-#[derive(Debug, Default, Message)]
-#[api(reply, deprecated)]
-pub struct TapCreateV2Reply {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, TapCreateV2, TapCreateV2Reply> = Call::new(&TAPV2, handle);

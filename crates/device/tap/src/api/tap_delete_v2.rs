@@ -1,19 +1,10 @@
 //! `tap_delete_v2`: deletes a TAP or TUN interface.
 
-use crate::api_types::TAPV2;
 use crate::device::{self, Taps};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{TAPV2, TapDeleteV2, TapDeleteV2Reply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Deletes a TAP.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct TapDeleteV2 {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, TapDeleteV2, TapDeleteV2Reply> = Call::new(&TAPV2, handle);

@@ -1,33 +1,13 @@
 //! `ip_address_dump`: lists an interface's addresses.
 
 use crate::Ip;
-use crate::api_types::IP;
 use crate::family::{Version, for_version};
+use crate::message_types::{IP, IpAddressDetails, IpAddressDump};
 use thalweg_api::types::{AddressWithPrefix, InterfaceIndex};
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
-
-/// Requests addresses.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpAddressDump {
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// IPv6 addresses.
-    pub is_ipv6: bool,
-}
-
-/// An address.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct IpAddressDetails {
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The address.
-    pub prefix: AddressWithPrefix,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpAddressDump, IpAddressDetails> = Dump::new(&IP, handle);

@@ -1,31 +1,13 @@
 //! `ip_dump`: lists interfaces with addresses.
 
 use crate::Ip;
-use crate::api_types::IP;
 use crate::family::{Version, for_version};
+use crate::message_types::{IP, IpDetails, IpDump};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_device::Interfaces;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
-
-/// Requests interfaces with addresses.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpDump {
-    /// Interfaces with IPv6 addresses.
-    pub is_ipv6: bool,
-}
-
-/// An interface with addresses.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct IpDetails {
-    /// Interface index.
-    pub sw_if_index: InterfaceIndex,
-    /// The addresses are IPv6.
-    pub is_ipv6: bool,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpDump, IpDetails> = Dump::new(&IP, handle);

@@ -1,35 +1,11 @@
 //! `ip_path_mtu_get`: lists path MTUs.
 
-use crate::api_types::{IP, IpPathMtu};
+use crate::message_types::{IP, IpPathMtu, IpPathMtuDetails, IpPathMtuGet, IpPathMtuGetReply};
 use crate::path_mtu;
-use thalweg_api::{Details, Message, Retval, Stream};
+use thalweg_api::{Details, Retval, Stream};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
-
-/// Requests path MTUs.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpPathMtuGet {
-    /// Where to continue; 0 at first.
-    pub cursor: u32,
-}
-
-/// The path MTU of an address.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct IpPathMtuDetails {
-    /// The address and its path MTU.
-    pub pmtu: IpPathMtu,
-}
-
-/// Reply to [`IpPathMtuGet`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct IpPathMtuGetReply {
-    /// Where to continue; all ones at the end.
-    pub cursor: u32,
-}
 
 /// The service.
 pub static SERVICE: Stream<Control, IpPathMtuGet, IpPathMtuDetails, IpPathMtuGetReply> =

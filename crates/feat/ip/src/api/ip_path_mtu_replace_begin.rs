@@ -1,14 +1,9 @@
 //! `ip_path_mtu_replace_begin`: starts replacing all path MTUs.
 
-use crate::api_types::IP;
+use crate::message_types::{IP, IpPathMtuReplaceBegin, IpPathMtuReplaceBeginReply};
 use crate::path_mtu;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Marks all path MTUs. `ip_path_mtu_replace_end` removes those that were not set again.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpPathMtuReplaceBegin;
 
 /// The service.
 pub static SERVICE: Call<Control, IpPathMtuReplaceBegin, IpPathMtuReplaceBeginReply> =

@@ -1,14 +1,9 @@
 //! `ip_path_mtu_replace_end`: ends replacing all path MTUs.
 
-use crate::api_types::IP;
+use crate::message_types::{IP, IpPathMtuReplaceEnd, IpPathMtuReplaceEndReply};
 use crate::path_mtu;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Removes the path MTUs that were not set again since `ip_path_mtu_replace_begin`.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpPathMtuReplaceEnd;
 
 /// The service.
 pub static SERVICE: Call<Control, IpPathMtuReplaceEnd, IpPathMtuReplaceEndReply> =

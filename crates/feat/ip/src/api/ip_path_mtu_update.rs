@@ -1,19 +1,11 @@
 //! `ip_path_mtu_update`: sets or removes the path MTU of an address.
 
-use crate::api_types::{IP, IpPathMtu};
+use crate::message_types::{IP, IpPathMtuUpdate, IpPathMtuUpdateReply};
 use crate::path_mtu::{self, PathMtuError};
 use std::net::IpAddr;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Sets the path MTU of an address; 0 or 65535 removes it.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpPathMtuUpdate {
-    /// The address and its path MTU.
-    pub pmtu: IpPathMtu,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, IpPathMtuUpdate, IpPathMtuUpdateReply> = Call::new(&IP, handle);

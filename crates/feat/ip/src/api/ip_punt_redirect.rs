@@ -1,23 +1,13 @@
 //! `ip_punt_redirect`: sends punted packets elsewhere, by one path.
 
 use crate::Path;
-use crate::api_types::{IP, PuntRedirect, put_redirect, rx_of};
+use crate::api_types::{put_redirect, rx_of};
 use crate::family::{Version, for_version};
+use crate::message_types::{IP, IpPuntRedirect, IpPuntRedirectReply};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Adds or removes a redirect.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct IpPuntRedirect {
-    /// Whose packets go where.
-    pub punt: PuntRedirect,
-    /// True to add, false to remove.
-    #[api(default = "true")]
-    pub is_add: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, IpPuntRedirect, IpPuntRedirectReply> = Call::new(&IP, handle);

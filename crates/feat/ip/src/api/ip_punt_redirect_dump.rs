@@ -1,29 +1,12 @@
 //! `ip_punt_redirect_dump`: lists where punted packets go, by the first path.
 
-use crate::api_types::{IP, PuntRedirect, redirects};
+use crate::api_types::redirects;
 use crate::family::{Version, for_version};
+use crate::message_types::{IP, IpPuntRedirectDetails, IpPuntRedirectDump, PuntRedirect};
 use thalweg_api::types::{Address, InterfaceIndex};
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Requests redirects.
-#[derive(Debug, Message)]
-#[api(request, deprecated)]
-pub struct IpPuntRedirectDump {
-    /// Interface that receives the packets; all ones for all of them.
-    pub sw_if_index: InterfaceIndex,
-    /// Of IPv6, or of IPv4.
-    pub is_ipv6: bool,
-}
-
-/// A redirect.
-#[derive(Debug, Message)]
-#[api(details, deprecated)]
-pub struct IpPuntRedirectDetails {
-    /// Whose packets go where.
-    pub punt: PuntRedirect,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpPuntRedirectDump, IpPuntRedirectDetails> =

@@ -1,28 +1,11 @@
 //! `ip_punt_redirect_v2_dump`: lists where punted packets go.
 
-use crate::api_types::{IP, PuntRedirectV2, describe_paths, redirects};
+use crate::api_types::{describe_paths, redirects};
 use crate::family::{Version, for_version};
-use thalweg_api::types::{AddressFamily, InterfaceIndex};
-use thalweg_api::{Details, Dump, Message};
+use crate::message_types::{IP, IpPuntRedirectV2Details, IpPuntRedirectV2Dump, PuntRedirectV2};
+use thalweg_api::types::AddressFamily;
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests redirects.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpPuntRedirectV2Dump {
-    /// Interface that receives the packets; all ones for all of them.
-    pub sw_if_index: InterfaceIndex,
-    /// Version of the packets.
-    pub af: AddressFamily,
-}
-
-/// A redirect.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct IpPuntRedirectV2Details {
-    /// Whose packets go where.
-    pub punt: PuntRedirectV2,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpPuntRedirectV2Dump, IpPuntRedirectV2Details> =

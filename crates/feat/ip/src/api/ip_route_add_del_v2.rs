@@ -1,31 +1,10 @@
 //! `ip_route_add_del_v2`: adds or deletes a route or paths of it.
 
 use crate::Source;
-use crate::api_types::{IP, IpRouteV2, add_del_route, source_id};
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::{add_del_route, source_id};
+use crate::message_types::{IP, IpRouteAddDelV2, IpRouteAddDelV2Reply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Adds or deletes a route or paths of it.
-#[derive(Debug, Message)]
-#[api(request, in_progress)]
-pub struct IpRouteAddDelV2 {
-    /// True to add, false to delete.
-    #[api(default = "true")]
-    pub is_add: bool,
-    /// Adds paths to the route, or deletes single paths; otherwise replaces all paths, or deletes
-    /// the whole route.
-    pub is_multipath: bool,
-    /// The route.
-    pub route: IpRouteV2,
-}
-
-/// Reply to [`IpRouteAddDelV2`].
-#[derive(Debug, Message)]
-#[api(reply, in_progress)]
-pub struct IpRouteAddDelV2Reply {
-    /// Index of the route's counters; all ones for none.
-    pub stats_index: u32,
-}
 
 impl Default for IpRouteAddDelV2Reply {
     fn default() -> Self {

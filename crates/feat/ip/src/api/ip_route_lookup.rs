@@ -1,30 +1,10 @@
 //! `ip_route_lookup`: finds a route.
 
-use crate::api_types::{IP, IpRoute, lookup};
-use thalweg_api::types::Prefix;
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::lookup;
+use crate::message_types::{IP, IpRouteLookup, IpRouteLookupReply};
+use thalweg_api::{Call, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Requests a route.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpRouteLookup {
-    /// Table id.
-    pub table_id: u32,
-    /// Exact match; otherwise longest prefix match.
-    pub exact: u8,
-    /// The prefix.
-    pub prefix: Prefix,
-}
-
-/// Reply to [`IpRouteLookup`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct IpRouteLookupReply {
-    /// The route.
-    pub route: IpRoute,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, IpRouteLookup, IpRouteLookupReply> = Call::new(&IP, handle);

@@ -1,26 +1,9 @@
 //! `ip_route_v2_dump`: lists the routes of a table with their sources.
 
-use crate::api_types::{IP, IpRouteV2, IpTable, walk};
-use thalweg_api::{Details, Dump, Message, Walk};
+use crate::api_types::walk;
+use crate::message_types::{IP, IpRouteV2Details, IpRouteV2Dump};
+use thalweg_api::{Details, Dump, Walk};
 use thalweg_graph::Control;
-
-/// Requests routes.
-#[derive(Debug, Message)]
-#[api(request, in_progress)]
-pub struct IpRouteV2Dump {
-    /// Number of a source; 0 for all.
-    pub src: u8,
-    /// The table.
-    pub table: IpTable,
-}
-
-/// A route.
-#[derive(Debug, Message)]
-#[api(details, in_progress)]
-pub struct IpRouteV2Details {
-    /// The route.
-    pub route: IpRouteV2,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpRouteV2Dump, IpRouteV2Details> = Dump::slices(&IP, handle);

@@ -1,28 +1,13 @@
 //! `ip_table_allocate`: adds a routing table and returns its id.
 
 use crate::Ip;
-use crate::api_types::{IP, IpTable, add_del_table};
+use crate::api_types::add_del_table;
 use crate::family::{Version, family, for_version};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{IP, IpTableAllocate, IpTableAllocateReply};
+use thalweg_api::{Call, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
-
-/// Requests a table.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpTableAllocate {
-    /// The table; all ones as its id picks a free one.
-    pub table: IpTable,
-}
-
-/// Reply to [`IpTableAllocate`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct IpTableAllocateReply {
-    /// The table.
-    pub table: IpTable,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, IpTableAllocate, IpTableAllocateReply> = Call::new(&IP, handle);

@@ -1,23 +1,11 @@
 //! `ip_table_dump`: lists routing tables.
 
 use crate::Ip;
-use crate::api_types::{IP, IpTable, table};
-use thalweg_api::{Details, Dump, Message};
+use crate::api_types::table;
+use crate::message_types::{IP, IpTableDetails, IpTableDump};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
-
-/// Requests tables.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpTableDump;
-
-/// A table.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct IpTableDetails {
-    /// The table.
-    pub table: IpTable,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpTableDump, IpTableDetails> = Dump::new(&IP, handle);

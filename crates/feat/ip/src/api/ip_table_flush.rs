@@ -1,19 +1,12 @@
 //! `ip_table_flush`: deletes the configured routes of a table.
 
-use crate::api_types::{IP, IpTable, finish};
+use crate::api_types::finish;
 use crate::family::{Version, for_version};
+use crate::message_types::{IP, IpTableFlush, IpTableFlushReply};
 use crate::replace;
-use thalweg_api::{Call, Later, Message};
+use thalweg_api::{Call, Later};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Deletes all configured routes of a table.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpTableFlush {
-    /// The table.
-    pub table: IpTable,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, IpTableFlush, IpTableFlushReply> = Call::later(&IP, handle);

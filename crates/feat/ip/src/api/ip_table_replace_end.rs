@@ -1,19 +1,12 @@
 //! `ip_table_replace_end`: ends replacing the routes of a table.
 
-use crate::api_types::{IP, IpTable, finish};
+use crate::api_types::finish;
 use crate::family::{Version, for_version};
+use crate::message_types::{IP, IpTableReplaceEnd, IpTableReplaceEndReply};
 use crate::replace;
-use thalweg_api::{Call, Later, Message};
+use thalweg_api::{Call, Later};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Deletes the configured routes that were not added since `ip_table_replace_begin`.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpTableReplaceEnd {
-    /// The table.
-    pub table: IpTable,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, IpTableReplaceEnd, IpTableReplaceEndReply> =

@@ -1,30 +1,11 @@
 //! `ip_unnumbered_dump`: lists unnumbered interfaces.
 
 use crate::Ip4;
-use crate::api_types::IP;
+use crate::message_types::{IP, IpUnnumberedDetails, IpUnnumberedDump};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Requests unnumbered interfaces.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpUnnumberedDump {
-    /// Interface; all ones for all.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// An unnumbered interface.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct IpUnnumberedDetails {
-    /// Interface index.
-    pub sw_if_index: InterfaceIndex,
-    /// Interface whose addresses it borrows.
-    pub ip_sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpUnnumberedDump, IpUnnumberedDetails> = Dump::new(&IP, handle);

@@ -3,26 +3,13 @@
 use crate::address;
 use crate::api_types::{parts, version};
 use crate::family::for_version;
-use thalweg_api::types::{AddressWithPrefix, InterfaceIndex, Prefix};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{INTERFACE, SwInterfaceAddDelAddress, SwInterfaceAddDelAddressReply};
+use thalweg_api::types::Prefix;
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
-use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_device::api_types::view;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
-
-/// Adds or deletes an address.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceAddDelAddress {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to add, false to delete.
-    pub is_add: bool,
-    /// Delete all addresses.
-    pub del_all: bool,
-    /// The address.
-    pub prefix: AddressWithPrefix,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceAddDelAddress, SwInterfaceAddDelAddressReply> =

@@ -1,14 +1,11 @@
 //! `sw_interface_address_replace_end`: ends replacing all interface addresses.
 
 use crate::address;
-use thalweg_api::{Call, Message, Retval};
-use thalweg_device::api_types::INTERFACE;
+use crate::message_types::{
+    INTERFACE, SwInterfaceAddressReplaceEnd, SwInterfaceAddressReplaceEndReply,
+};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Deletes the addresses that were not added since `sw_interface_address_replace_begin`.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceAddressReplaceEnd;
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceAddressReplaceEnd, SwInterfaceAddressReplaceEndReply> =

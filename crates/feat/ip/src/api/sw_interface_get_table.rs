@@ -1,28 +1,10 @@
 //! `sw_interface_get_table`: returns an interface's routing table.
 
+use crate::message_types::{INTERFACE, SwInterfaceGetTable, SwInterfaceGetTableReply};
 use crate::{Ip4, Ip6};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
-use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_api::{Call, Retval};
+use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Requests an interface's table.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SwInterfaceGetTable {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The IPv6 table.
-    pub is_ipv6: bool,
-}
-
-/// Reply to [`SwInterfaceGetTable`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct SwInterfaceGetTableReply {
-    /// Table id.
-    pub vrf_id: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceGetTable, SwInterfaceGetTableReply> =

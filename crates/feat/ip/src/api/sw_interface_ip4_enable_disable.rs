@@ -1,21 +1,10 @@
 //! `sw_interface_ip4_enable_disable`: makes an interface speak IPv4 without an address.
 
 use crate::address::set_enabled;
-use crate::api_types::IP;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{IP, SwInterfaceIp4EnableDisable, SwInterfaceIp4EnableDisableReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Makes an interface speak IPv4 without an address, or only with one.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceIp4EnableDisable {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to enable, false to disable.
-    pub enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceIp4EnableDisable, SwInterfaceIp4EnableDisableReply> =

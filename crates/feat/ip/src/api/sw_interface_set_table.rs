@@ -2,23 +2,11 @@
 
 use crate::address;
 use crate::family::{Version, for_version, is_registered};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
-use thalweg_device::api_types::{INTERFACE, view};
+use crate::message_types::{INTERFACE, SwInterfaceSetTable, SwInterfaceSetTableReply};
+use thalweg_api::{Call, Retval};
+use thalweg_device::api_types::view;
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Moves an interface to another table.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetTable {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The table is an IPv6 table.
-    pub is_ipv6: bool,
-    /// Table id.
-    pub vrf_id: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceSetTable, SwInterfaceSetTableReply> =

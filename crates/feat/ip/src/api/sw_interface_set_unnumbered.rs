@@ -1,22 +1,10 @@
 //! `sw_interface_set_unnumbered`: lets an interface use the addresses of another one.
 
 use crate::address;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
-use thalweg_device::api_types::{INTERFACE, view};
+use crate::message_types::{INTERFACE, SwInterfaceSetUnnumbered, SwInterfaceSetUnnumberedReply};
+use thalweg_api::{Call, Retval};
+use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Sets or clears whose addresses an interface uses.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetUnnumbered {
-    /// The interface with the addresses.
-    pub sw_if_index: InterfaceIndex,
-    /// The interface that uses them.
-    pub unnumbered_sw_if_index: InterfaceIndex,
-    /// False to clear: the interface with the addresses does not matter then.
-    pub is_add: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceSetUnnumbered, SwInterfaceSetUnnumberedReply> =

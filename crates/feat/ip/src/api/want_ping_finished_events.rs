@@ -1,46 +1,20 @@
 //! `want_ping_finished_events`: sends echo requests and notifies the client of the result.
 
 use crate::family::Version;
+use crate::message_types::{
+    PING, PingFinishedEvent, WantPingFinishedEvents, WantPingFinishedEventsReply,
+};
 use crate::ping::{self, Ping, Request};
 use std::time::{Duration, Instant};
-use thalweg_api::schema::Module;
-use thalweg_api::types::Address;
 use thalweg_api::{Call, Caller, ClientId, Clients, Message, Retval};
 use thalweg_cli::{Output, Task, TaskPoll};
 use thalweg_graph::Control;
-
-/// The API module.
-static PING: Module = Module { name: "ping", folder: "plugins", version: "0.1.0" };
 
 /// Maximum interval in seconds.
 const LONGEST: f64 = 86_400.0;
 
 /// Least time to wait for the last reply.
 const SHORTEST_WAIT: Duration = Duration::from_millis(50);
-
-/// Requests a ping.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct WantPingFinishedEvents {
-    /// Destination.
-    pub address: Address,
-    /// Number of requests.
-    #[api(default = 1)]
-    pub repeat: u32,
-    /// Interval between requests in seconds.
-    #[api(default = 1.0)]
-    pub interval: f64,
-}
-
-/// Event: the ping is finished.
-#[derive(Debug, Message)]
-#[api(event)]
-pub struct PingFinishedEvent {
-    /// Requests sent.
-    pub request_count: u32,
-    /// Replies received in time.
-    pub reply_count: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, WantPingFinishedEvents, WantPingFinishedEventsReply> =

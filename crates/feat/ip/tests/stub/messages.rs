@@ -7,34 +7,19 @@ use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, 
 use thalweg_api::types::{AddressWithPrefix, InterfaceIndex, Prefix};
 use thalweg_device::SwIfIndex;
 use thalweg_device::testing::Lab;
-use thalweg_feat_ip::api::{
-    ip_address_dump::{IpAddressDetails, IpAddressDump},
-    ip_dump::{IpDetails, IpDump},
-    ip_route_add_del::{IpRouteAddDel, IpRouteAddDelReply},
-    ip_route_add_del_v2::{IpRouteAddDelV2, IpRouteAddDelV2Reply},
-    ip_route_dump::{IpRouteDetails, IpRouteDump},
-    ip_route_lookup::{IpRouteLookup, IpRouteLookupReply},
-    ip_route_lookup_v2::{IpRouteLookupV2, IpRouteLookupV2Reply},
-    ip_route_v2_dump::{IpRouteV2Details, IpRouteV2Dump},
-    ip_table_add_del::{IpTableAddDel, IpTableAddDelReply},
-    ip_table_add_del_v2::{IpTableAddDelV2, IpTableAddDelV2Reply},
-    ip_table_allocate::{IpTableAllocate, IpTableAllocateReply},
-    ip_table_dump::{IpTableDetails, IpTableDump},
-    ip_table_flush::{IpTableFlush, IpTableFlushReply},
-    ip_table_replace_begin::{IpTableReplaceBegin, IpTableReplaceBeginReply},
-    ip_table_replace_end::{IpTableReplaceEnd, IpTableReplaceEndReply},
-    sw_interface_add_del_address::{SwInterfaceAddDelAddress, SwInterfaceAddDelAddressReply},
-    sw_interface_address_replace_begin::{
-        SwInterfaceAddressReplaceBegin, SwInterfaceAddressReplaceBeginReply,
-    },
-    sw_interface_address_replace_end::{
-        SwInterfaceAddressReplaceEnd, SwInterfaceAddressReplaceEndReply,
-    },
-    sw_interface_get_table::{SwInterfaceGetTable, SwInterfaceGetTableReply},
-    sw_interface_set_table::{SwInterfaceSetTable, SwInterfaceSetTableReply},
-    want_ping_finished_events::{WantPingFinishedEvents, WantPingFinishedEventsReply},
+use thalweg_feat_ip::message_types::{
+    IpAddressDetails, IpAddressDump, IpDetails, IpDump, IpRoute, IpRouteAddDel, IpRouteAddDelReply,
+    IpRouteAddDelV2, IpRouteAddDelV2Reply, IpRouteDetails, IpRouteDump, IpRouteLookup,
+    IpRouteLookupReply, IpRouteLookupV2, IpRouteLookupV2Reply, IpRouteV2Details, IpRouteV2Dump,
+    IpTable, IpTableAddDel, IpTableAddDelReply, IpTableAddDelV2, IpTableAddDelV2Reply,
+    IpTableAllocate, IpTableAllocateReply, IpTableDetails, IpTableDump, IpTableFlush,
+    IpTableFlushReply, IpTableReplaceBegin, IpTableReplaceBeginReply, IpTableReplaceEnd,
+    IpTableReplaceEndReply, SwInterfaceAddDelAddress, SwInterfaceAddDelAddressReply,
+    SwInterfaceAddressReplaceBegin, SwInterfaceAddressReplaceBeginReply,
+    SwInterfaceAddressReplaceEnd, SwInterfaceAddressReplaceEndReply, SwInterfaceGetTable,
+    SwInterfaceGetTableReply, SwInterfaceSetTable, SwInterfaceSetTableReply,
+    WantPingFinishedEvents, WantPingFinishedEventsReply,
 };
-use thalweg_feat_ip::api_types::{IpRoute, IpTable};
 use thalweg_fib::TableId;
 
 fn table(table_id: u32, is_ip6: bool, name: &str) -> IpTable {

@@ -1,21 +1,11 @@
 //! `proxy_arp_add_del`: adds or removes a range of proxy ARP.
 
-use crate::api_types::{ARP, ProxyArp};
+use crate::message_types::{ARP, ProxyArpAddDel, ProxyArpAddDelReply};
 use crate::proxy_arp::{self, Range};
 use std::net::Ipv4Addr;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_feat_ip::TableId;
 use thalweg_graph::Control;
-
-/// Adds or removes a range of addresses that the router answers for.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct ProxyArpAddDel {
-    /// True to add, false to remove.
-    pub is_add: bool,
-    /// The range.
-    pub proxy: ProxyArp,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, ProxyArpAddDel, ProxyArpAddDelReply> = Call::new(&ARP, handle);

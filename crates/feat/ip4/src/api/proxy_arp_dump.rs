@@ -1,23 +1,10 @@
 //! `proxy_arp_dump`: lists the ranges of proxy ARP.
 
-use crate::api_types::{ARP, ProxyArp};
+use crate::message_types::{ARP, ProxyArp, ProxyArpDetails, ProxyArpDump};
 use crate::proxy_arp;
 use thalweg_api::types::Ip4Address;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests the ranges of proxy ARP.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct ProxyArpDump;
-
-/// A range of proxy ARP.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct ProxyArpDetails {
-    /// The range.
-    pub proxy: ProxyArp,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, ProxyArpDump, ProxyArpDetails> = Dump::new(&ARP, handle);

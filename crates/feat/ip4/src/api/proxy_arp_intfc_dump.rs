@@ -1,22 +1,9 @@
 //! `proxy_arp_intfc_dump`: lists the interfaces with proxy ARP.
 
-use crate::api_types::ARP;
+use crate::message_types::{ARP, ProxyArpIntfcDetails, ProxyArpIntfcDump};
 use crate::proxy_arp;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests the interfaces with proxy ARP.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct ProxyArpIntfcDump;
-
-/// An interface with proxy ARP.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct ProxyArpIntfcDetails {
-    /// The interface.
-    pub sw_if_index: u32,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, ProxyArpIntfcDump, ProxyArpIntfcDetails> =

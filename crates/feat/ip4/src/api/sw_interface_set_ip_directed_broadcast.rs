@@ -1,20 +1,12 @@
 //! `sw_interface_set_ip_directed_broadcast`: sends packets to a subnet's broadcast address, or not.
 
 use crate::directed;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
-use thalweg_device::api_types::{INTERFACE, view};
+use crate::message_types::{
+    INTERFACE, SwInterfaceSetIpDirectedBroadcast, SwInterfaceSetIpDirectedBroadcastReply,
+};
+use thalweg_api::{Call, Retval};
+use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Sends packets from elsewhere to the broadcast addresses of an interface's subnets, or not.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetIpDirectedBroadcast {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to send them.
-    pub enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<

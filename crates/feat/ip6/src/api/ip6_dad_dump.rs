@@ -1,26 +1,9 @@
 //! `ip6_dad_dump`: how addresses are tested.
 
-use crate::api_types::IP6_DAD;
 use crate::dad;
-use thalweg_api::{Details, Dump, Message};
+use crate::message_types::{IP6_DAD, Ip6DadDetails, Ip6DadDump};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Asks how addresses are tested.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Ip6DadDump;
-
-/// How addresses are tested.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Ip6DadDetails {
-    /// They are.
-    pub enabled: bool,
-    /// Solicitations for each.
-    pub dad_transmits: u8,
-    /// Seconds between them.
-    pub dad_retransmit_delay: f64,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Ip6DadDump, Ip6DadDetails> = Dump::new(&IP6_DAD, handle);

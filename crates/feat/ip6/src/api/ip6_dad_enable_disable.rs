@@ -1,25 +1,10 @@
 //! `ip6_dad_enable_disable`: tests addresses before they are used.
 
-use crate::api_types::IP6_DAD;
 use crate::dad::{self, DELAYS, MAX_TRANSMITS};
+use crate::message_types::{IP6_DAD, Ip6DadEnableDisable, Ip6DadEnableDisableReply};
 use std::time::Duration;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Tests addresses before they are used, or not.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Ip6DadEnableDisable {
-    /// True to test them.
-    #[api(default = "true")]
-    pub enable: bool,
-    /// Solicitations for each, 1 to 10; 0 leaves it.
-    #[api(default = 1)]
-    pub dad_transmits: u8,
-    /// Seconds between them, 0.1 to 10; 0 leaves it.
-    #[api(default = 1.0)]
-    pub dad_retransmit_delay: f64,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Ip6DadEnableDisable, Ip6DadEnableDisableReply> =

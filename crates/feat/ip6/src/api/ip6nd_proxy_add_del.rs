@@ -1,24 +1,11 @@
 //! `ip6nd_proxy_add_del`: answers for a host of another link.
 
-use crate::api_types::IP6_ND;
+use crate::message_types::{IP6_ND, Ip6ndProxyAddDel, Ip6ndProxyAddDelReply};
 use crate::nd_proxy;
 use std::net::Ipv6Addr;
-use thalweg_api::types::{InterfaceIndex, Ip6Address};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Answers solicitations for a host behind an interface on all others, or no more.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Ip6ndProxyAddDel {
-    /// The interface where the host is.
-    pub sw_if_index: InterfaceIndex,
-    /// True to add, false to remove.
-    pub is_add: bool,
-    /// The host's address.
-    pub ip: Ip6Address,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Ip6ndProxyAddDel, Ip6ndProxyAddDelReply> =

@@ -1,25 +1,10 @@
 //! `ip6nd_proxy_dump`: lists the hosts of other links that the router answers for.
 
-use crate::api_types::IP6_ND;
+use crate::message_types::{IP6_ND, Ip6ndProxyDetails, Ip6ndProxyDump};
 use crate::nd_proxy;
 use thalweg_api::types::{InterfaceIndex, Ip6Address};
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests the hosts that the router answers for.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Ip6ndProxyDump;
-
-/// A host that the router answers for.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Ip6ndProxyDetails {
-    /// The interface where it is.
-    pub sw_if_index: InterfaceIndex,
-    /// Its address.
-    pub ip: Ip6Address,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Ip6ndProxyDump, Ip6ndProxyDetails> = Dump::new(&IP6_ND, handle);

@@ -1,22 +1,11 @@
 //! `sw_interface_ip6_enable_disable`: makes an interface speak IPv6 without an address.
 
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{IP, SwInterfaceIp6EnableDisable, SwInterfaceIp6EnableDisableReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_feat_ip::Ip6;
 use thalweg_feat_ip::address::set_enabled;
-use thalweg_feat_ip::api_types::IP;
 use thalweg_graph::Control;
-
-/// Makes an interface speak IPv6 without an address, or only with one.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceIp6EnableDisable {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to enable, false to disable.
-    pub enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceIp6EnableDisable, SwInterfaceIp6EnableDisableReply> =

@@ -1,27 +1,13 @@
 //! `sw_interface_ip6_get_link_local_address`: an interface's link-local address.
 
 use crate::link_local;
-use thalweg_api::types::{InterfaceIndex, Ip6Address};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{
+    IP, SwInterfaceIp6GetLinkLocalAddress, SwInterfaceIp6GetLinkLocalAddressReply,
+};
+use thalweg_api::types::Ip6Address;
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
-use thalweg_feat_ip::api_types::IP;
 use thalweg_graph::Control;
-
-/// Asks for the link-local address of an interface.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SwInterfaceIp6GetLinkLocalAddress {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// The answer.
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct SwInterfaceIp6GetLinkLocalAddressReply {
-    /// The address.
-    pub ip: Ip6Address,
-}
 
 /// The service.
 pub static SERVICE: Call<

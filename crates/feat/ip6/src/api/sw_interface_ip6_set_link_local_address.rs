@@ -1,22 +1,13 @@
 //! `sw_interface_ip6_set_link_local_address`: chooses an interface's link-local address.
 
 use crate::link_local;
+use crate::message_types::{
+    IP, SwInterfaceIp6SetLinkLocalAddress, SwInterfaceIp6SetLinkLocalAddressReply,
+};
 use std::net::Ipv6Addr;
-use thalweg_api::types::{InterfaceIndex, Ip6Address};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
-use thalweg_feat_ip::api_types::IP;
 use thalweg_graph::Control;
-
-/// Chooses the link-local address of an interface, which speaks IPv6 from then on.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceIp6SetLinkLocalAddress {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The address, in fe80::/64.
-    pub ip: Ip6Address,
-}
 
 /// The service.
 pub static SERVICE: Call<

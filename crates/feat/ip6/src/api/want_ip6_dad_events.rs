@@ -1,18 +1,9 @@
 //! `want_ip6_dad_events`: subscribes to events of addresses that are tested.
 
-use crate::api_types::{IP6_DAD, Ip6DadEvent, Watchers};
+use crate::api_types::Watchers;
+use crate::message_types::{IP6_DAD, Ip6DadEvent, WantIp6DadEvents, WantIp6DadEventsReply};
 use thalweg_api::{Call, Caller, Clients, Message, Retval};
 use thalweg_graph::Control;
-
-/// Subscribes to events of addresses that are tested, or unsubscribes; once more does not harm.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct WantIp6DadEvents {
-    /// True to subscribe, false to unsubscribe.
-    pub enable_disable: bool,
-    /// Client's process id, repeated in events.
-    pub pid: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, WantIp6DadEvents, WantIp6DadEventsReply> =

@@ -1,29 +1,13 @@
 //! `bd_ip_mac_dump`: lists the addresses that bridge domains answer for.
 
-use crate::api_module::{BdIpMac, L2};
+use crate::message_types::{BdIpMac, BdIpMacDetails, BdIpMacDump, L2};
 use std::net::IpAddr;
 use std::ops::Bound;
-use thalweg_api::{Details, Dump, Message, Walk};
+use thalweg_api::{Details, Dump, Walk};
 use thalweg_graph::Control;
 
 /// Entries sent between checks that the client keeps reading.
 const AT_ONCE: usize = 64;
-
-/// Requests the addresses that bridge domains answer for.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct BdIpMacDump {
-    /// Bridge domain id; all ones for every bridge domain.
-    pub bd_id: u32,
-}
-
-/// An address that a bridge domain answers for.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct BdIpMacDetails {
-    /// The bridge domain and the host's addresses.
-    pub entry: BdIpMac,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, BdIpMacDump, BdIpMacDetails> = Dump::slices(&L2, handle);

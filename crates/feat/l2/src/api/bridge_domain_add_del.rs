@@ -1,35 +1,9 @@
 //! `bridge_domain_add_del`: creates or deletes a bridge domain.
 
-use crate::api_module::{BridgeParams, L2};
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::api_module::BridgeParams;
+use crate::message_types::{BridgeDomainAddDel, BridgeDomainAddDelReply, L2};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Creates or deletes a bridge domain.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct BridgeDomainAddDel {
-    /// Bridge domain id.
-    pub bd_id: u32,
-    /// Floods broadcast and multicast frames.
-    pub flood: bool,
-    /// Floods unknown unicast frames.
-    pub uu_flood: bool,
-    /// Forwards known unicast frames.
-    pub forward: bool,
-    /// Learns source MAC addresses.
-    pub learn: bool,
-    /// ARP termination.
-    pub arp_term: bool,
-    /// ARP unicast forwarding.
-    pub arp_ufwd: bool,
-    /// MAC aging time in minutes; 0 disables aging.
-    pub mac_age: u8,
-    /// User tag.
-    pub bd_tag: Text<64>,
-    /// True to create, false to delete.
-    #[api(default = "true")]
-    pub is_add: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, BridgeDomainAddDel, BridgeDomainAddDelReply> =

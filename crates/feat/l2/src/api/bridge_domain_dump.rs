@@ -1,66 +1,11 @@
 //! `bridge_domain_dump`: lists bridge domains.
 
-use crate::api_module::L2;
 use crate::bridges::Domain;
+use crate::message_types::{BridgeDomainDetails, BridgeDomainDump, BridgeDomainSwIf, L2};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{ApiType, Details, Dump, Message, Text, Walk, walk_each};
+use thalweg_api::{Details, Dump, Text, Walk, walk_each};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Requests bridge domains.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct BridgeDomainDump {
-    /// Bridge domain id; all ones for every bridge domain.
-    #[api(default = 0xffff_ffff)]
-    pub bd_id: u32,
-    /// Only the bridge domain of this interface; all ones for any.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// A port of a bridge domain.
-#[derive(Debug, ApiType)]
-pub struct BridgeDomainSwIf {
-    /// Unused.
-    pub context: u32,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Split horizon group; ports of the same nonzero group do not exchange frames.
-    pub shg: u8,
-}
-
-/// A bridge domain.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct BridgeDomainDetails {
-    /// Bridge domain id.
-    pub bd_id: u32,
-    /// Floods broadcast and multicast frames.
-    pub flood: bool,
-    /// Floods unknown unicast frames.
-    pub uu_flood: bool,
-    /// Forwards known unicast frames.
-    pub forward: bool,
-    /// Learns source MAC addresses.
-    pub learn: bool,
-    /// ARP termination.
-    pub arp_term: bool,
-    /// ARP unicast forwarding.
-    pub arp_ufwd: bool,
-    /// MAC aging time in minutes; 0 disables aging.
-    pub mac_age: u8,
-    /// User tag.
-    pub bd_tag: Text<64>,
-    /// The BVI; all ones if there is none.
-    pub bvi_sw_if_index: InterfaceIndex,
-    /// The port for unknown unicast frames, which is not one of the others; all ones if there is
-    /// none.
-    pub uu_fwd_sw_if_index: InterfaceIndex,
-    /// The ports.
-    #[api(count = "n_sw_ifs: u32")]
-    pub sw_if_details: Vec<BridgeDomainSwIf>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, BridgeDomainDump, BridgeDomainDetails> =

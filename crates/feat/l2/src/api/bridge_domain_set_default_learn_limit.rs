@@ -1,16 +1,10 @@
 //! `bridge_domain_set_default_learn_limit`: sets the learn limit of new bridge domains.
 
-use crate::api_module::L2;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{
+    BridgeDomainSetDefaultLearnLimit, BridgeDomainSetDefaultLearnLimitReply, L2,
+};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets the learn limit of bridge domains created from now on.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct BridgeDomainSetDefaultLearnLimit {
-    /// Maximum number of learned MAC addresses.
-    pub learn_limit: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<

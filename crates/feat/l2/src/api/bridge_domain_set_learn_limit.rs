@@ -1,18 +1,8 @@
 //! `bridge_domain_set_learn_limit`: sets a bridge domain's learn limit.
 
-use crate::api_module::L2;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{BridgeDomainSetLearnLimit, BridgeDomainSetLearnLimitReply, L2};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets how many MAC addresses a bridge domain may learn.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct BridgeDomainSetLearnLimit {
-    /// Bridge domain id.
-    pub bd_id: u32,
-    /// Maximum number of learned MAC addresses.
-    pub learn_limit: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, BridgeDomainSetLearnLimit, BridgeDomainSetLearnLimitReply> =

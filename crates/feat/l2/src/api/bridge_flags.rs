@@ -1,29 +1,9 @@
 //! `bridge_flags`: switches a bridge domain's flags.
 
 use crate::Settings;
-use crate::api_module::{BdFlags, L2};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{BdFlags, BridgeFlags, BridgeFlagsReply, L2};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets or clears flags of a bridge domain.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct BridgeFlags {
-    /// Bridge domain id.
-    pub bd_id: u32,
-    /// True to set the flags, false to clear them.
-    pub is_set: bool,
-    /// Flags to change.
-    pub flags: BdFlags,
-}
-
-/// Flags after the change.
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct BridgeFlagsReply {
-    /// VPP's bits of the features that frames pass: all ones but for those that are off.
-    pub resulting_feature_bitmap: u32,
-}
 
 /// VPP's bit of the port for unknown unicast frames.
 const UU_FWD: u32 = 1 << 6;

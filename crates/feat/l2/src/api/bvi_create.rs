@@ -1,29 +1,10 @@
 //! `bvi_create`: creates a loopback to be the router's own port of a bridge domain.
 
-use crate::api_module::L2;
-use thalweg_api::types::{InterfaceIndex, MacAddr};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{BviCreate, BviCreateReply, L2};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Retval};
 use thalweg_device::{DeviceError, loopback};
 use thalweg_graph::Control;
-
-/// Creates a BVI.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct BviCreate {
-    /// MAC address; zero for the default.
-    pub mac: MacAddr,
-    /// Instance number; all ones for the next free one.
-    #[api(default = 0xffff_ffff)]
-    pub user_instance: u32,
-}
-
-/// Reply to [`BviCreate`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct BviCreateReply {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, BviCreate, BviCreateReply> = Call::new(&L2, handle);

@@ -1,18 +1,9 @@
 //! `bvi_delete`: deletes what `bvi_create` has made.
 
-use crate::api_module::L2;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{BviDelete, BviDeleteReply, L2};
+use thalweg_api::{Call, Retval};
 use thalweg_device::{DeviceError, SwIfIndex, loopback};
 use thalweg_graph::Control;
-
-/// Deletes a BVI.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct BviDelete {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, BviDelete, BviDeleteReply> = Call::new(&L2, handle);

@@ -1,15 +1,10 @@
 //! `l2_fib_clear_table`: flushes all MAC addresses.
 
 use crate::Flush;
-use crate::api_module::L2;
 use crate::api_types::flush;
-use thalweg_api::{Call, Later, Message};
+use crate::message_types::{L2, L2FibClearTable, L2FibClearTableReply};
+use thalweg_api::{Call, Later};
 use thalweg_graph::Control;
-
-/// Flushes all MAC addresses of all bridge domains, static ones included.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct L2FibClearTable;
 
 /// The service.
 pub static SERVICE: Call<Control, L2FibClearTable, L2FibClearTableReply> = Call::later(&L2, handle);

@@ -1,39 +1,13 @@
 //! `l2_fib_table_dump`: lists the MAC addresses of a bridge domain.
 
 use crate::Origin;
-use crate::api_module::L2;
-use thalweg_api::types::{InterfaceIndex, MacAddr};
-use thalweg_api::{Details, Dump, Message, Walk};
+use crate::message_types::{L2, L2FibTableDetails, L2FibTableDump};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Dump, Walk};
 use thalweg_graph::Control;
 
 /// Table entries visited between checks that the client keeps reading.
 const AT_ONCE: u32 = 64;
-
-/// Requests MAC addresses.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct L2FibTableDump {
-    /// Bridge domain id; all ones for every bridge domain.
-    pub bd_id: u32,
-}
-
-/// A MAC address entry.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct L2FibTableDetails {
-    /// Bridge domain id.
-    pub bd_id: u32,
-    /// MAC address.
-    pub mac: MacAddr,
-    /// Port of the address.
-    pub sw_if_index: InterfaceIndex,
-    /// Static: neither moves nor ages.
-    pub static_mac: bool,
-    /// Filter: frames to this address are dropped.
-    pub filter_mac: bool,
-    /// The address is a BVI.
-    pub bvi_mac: bool,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, L2FibTableDump, L2FibTableDetails> = Dump::slices(&L2, handle);

@@ -1,28 +1,9 @@
 //! `l2_flags_get`: what an interface does with frames, as VPP's bits of features.
 
-use crate::api_module::L2;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{L2, L2FlagsGet, L2FlagsGetReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Asks for the bits of an interface.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct L2FlagsGet {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// Replies to [`L2FlagsGet`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct L2FlagsGetReply {
-    /// VPP's bits of the features that frames pass on the way in.
-    pub input_feature_bitmap: u32,
-    /// And on the way out.
-    pub output_feature_bitmap: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, L2FlagsGet, L2FlagsGetReply> = Call::new(&L2, handle);

@@ -1,25 +1,10 @@
 //! `l2_flags_set`: switches what an interface does with frames, by VPP's bits of features.
 
-use crate::api_module::L2;
 use crate::feature_bit;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{L2, L2FlagsSet, L2FlagsSetReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Sets or clears bits of an interface.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct L2FlagsSet {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to set the bits, false to clear them.
-    pub is_set: bool,
-    /// VPP's bits of features on the way in: those of `l2_flags` can be changed.
-    pub input_feature_bitmap: u32,
-    /// And on the way out: the EFP filter can be changed.
-    pub output_feature_bitmap: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, L2FlagsSet, L2FlagsSetReply> = Call::new(&L2, handle);

@@ -1,26 +1,11 @@
 //! `l2_interface_feat_flags_get`: what a port of a bridge domain does with frames.
 
-use crate::api_module::{L2, L2IntfFeatFlags};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{
+    L2, L2InterfaceFeatFlagsGet, L2InterfaceFeatFlagsGetReply, L2IntfFeatFlags,
+};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Asks for the flags of a port.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct L2InterfaceFeatFlagsGet {
-    /// The port.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// Replies to [`L2InterfaceFeatFlagsGet`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct L2InterfaceFeatFlagsGetReply {
-    /// What it does.
-    pub flags: L2IntfFeatFlags,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, L2InterfaceFeatFlagsGet, L2InterfaceFeatFlagsGetReply> =

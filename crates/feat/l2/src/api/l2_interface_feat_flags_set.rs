@@ -1,23 +1,12 @@
 //! `l2_interface_feat_flags_set`: switches what a port of a bridge domain does with frames.
 
 use crate::PortFlags;
-use crate::api_module::{L2, L2IntfFeatFlags as F};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{
+    L2, L2InterfaceFeatFlagsSet, L2InterfaceFeatFlagsSetReply, L2IntfFeatFlags as F,
+};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Sets or clears flags of a port.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct L2InterfaceFeatFlagsSet {
-    /// The port.
-    pub sw_if_index: InterfaceIndex,
-    /// True to set the flags, false to clear them.
-    pub is_set: bool,
-    /// Flags to change.
-    pub flags: F,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, L2InterfaceFeatFlagsSet, L2InterfaceFeatFlagsSetReply> =

@@ -1,26 +1,9 @@
 //! `l2_interface_vlan_tag_rewrite`: VLAN tag rewriting of an interface.
 
-use crate::api_module::L2;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{L2, L2InterfaceVlanTagRewrite, L2InterfaceVlanTagRewriteReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::{DeviceError, TagRewrite};
 use thalweg_graph::Control;
-
-/// Sets the tag rewrite of an interface.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct L2InterfaceVlanTagRewrite {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Operation; 0 disables rewriting.
-    pub vtr_op: u32,
-    /// Whether a pushed tag is 802.1Q.
-    pub push_dot1q: u32,
-    /// First pushed tag.
-    pub tag1: u32,
-    /// Second pushed tag.
-    pub tag2: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, L2InterfaceVlanTagRewrite, L2InterfaceVlanTagRewriteReply> =

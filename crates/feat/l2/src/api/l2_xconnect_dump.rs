@@ -1,24 +1,9 @@
 //! `l2_xconnect_dump`: lists cross connects.
 
-use crate::api_module::L2;
+use crate::message_types::{L2, L2XconnectDetails, L2XconnectDump};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests cross connects.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct L2XconnectDump;
-
-/// A cross connect.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct L2XconnectDetails {
-    /// Receiving interface.
-    pub rx_sw_if_index: InterfaceIndex,
-    /// Sending interface.
-    pub tx_sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, L2XconnectDump, L2XconnectDetails> = Dump::new(&L2, handle);

@@ -1,20 +1,11 @@
 //! `l2fib_flush_int`: flushes a port's learned MAC addresses.
 
 use crate::Flush;
-use crate::api_module::L2;
 use crate::api_types::flush;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Later, Message};
+use crate::message_types::{L2, L2fibFlushInt, L2fibFlushIntReply};
+use thalweg_api::{Call, Later};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Flushes the MAC addresses learned on a port.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct L2fibFlushInt {
-    /// The port.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, L2fibFlushInt, L2fibFlushIntReply> = Call::later(&L2, handle);

@@ -1,17 +1,8 @@
 //! `l2fib_set_scan_delay`: sets the interval of MAC address events.
 
-use crate::api_module::L2;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{L2, L2fibSetScanDelay, L2fibSetScanDelayReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets the interval at which subscribed clients receive MAC address events.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct L2fibSetScanDelay {
-    /// Interval in hundredths of a second, at least 1.
-    #[api(default = 10)]
-    pub scan_delay: u16,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, L2fibSetScanDelay, L2fibSetScanDelayReply> =

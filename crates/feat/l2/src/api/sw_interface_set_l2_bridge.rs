@@ -1,28 +1,10 @@
 //! `sw_interface_set_l2_bridge`: adds an interface to a bridge domain or removes it.
 
 use crate::Role;
-use crate::api_module::{L2, L2PortType};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{L2, L2PortType, SwInterfaceSetL2Bridge, SwInterfaceSetL2BridgeReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Adds an interface to a bridge domain, or removes it.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceSetL2Bridge {
-    /// The interface.
-    pub rx_sw_if_index: InterfaceIndex,
-    /// Bridge domain id.
-    pub bd_id: u32,
-    /// Port type.
-    pub port_type: L2PortType,
-    /// Split horizon group; ports of the same nonzero group do not exchange frames.
-    pub shg: u8,
-    /// True to add, false to remove.
-    #[api(default = "true")]
-    pub enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceSetL2Bridge, SwInterfaceSetL2BridgeReply> =

@@ -1,19 +1,9 @@
 //! `want_l2_arp_term_events`: subscribes to events of hosts that ask for others.
 
-use crate::api_module::L2;
-use crate::api_types::{L2ArpTermEvent, want_arp};
+use crate::api_types::want_arp;
+use crate::message_types::{L2, L2ArpTermEvent, WantL2ArpTermEvents, WantL2ArpTermEventsReply};
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
-
-/// Subscribes to events, or unsubscribes.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct WantL2ArpTermEvents {
-    /// True to subscribe, false to unsubscribe.
-    pub enable: bool,
-    /// Client's process id, repeated in events.
-    pub pid: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, WantL2ArpTermEvents, WantL2ArpTermEventsReply> =

@@ -1,30 +1,10 @@
 //! `want_l2_macs_events`: subscribes to events of MAC addresses that are learned, aged or moved.
 
-use crate::api_module::L2;
-use crate::api_types::{L2MacsEvent, want};
+use crate::api_types::want;
+use crate::message_types::{L2, L2MacsEvent, WantL2MacsEvents, WantL2MacsEventsReply};
 use std::num::NonZeroU16;
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
-
-/// Subscribes to events, or unsubscribes.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct WantL2MacsEvents {
-    /// Maximum number of learned addresses of all bridge domains while the client is subscribed.
-    #[api(default = 1000)]
-    pub learn_limit: u32,
-    /// Scan interval in hundredths of a second, as `l2fib_set_scan_delay` sets it; 0 leaves it.
-    #[api(default = 10)]
-    pub scan_delay: u8,
-    /// Maximum number of MAC addresses in an event, in tens.
-    #[api(default = 10)]
-    pub max_macs_in_event: u8,
-    /// True to subscribe, false to unsubscribe.
-    #[api(default = "true")]
-    pub enable_disable: bool,
-    /// Client's process id, repeated in events.
-    pub pid: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, WantL2MacsEvents, WantL2MacsEventsReply> =

@@ -1,26 +1,9 @@
 //! `mpls_interface_dump`: lists interfaces that take labelled packets.
 
-use crate::api_types::MPLS;
+use crate::message_types::{MPLS, MplsInterfaceDetails, MplsInterfaceDump};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests interfaces that take labelled packets.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct MplsInterfaceDump {
-    /// Which one; all ones for all.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// An interface that takes labelled packets.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct MplsInterfaceDetails {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, MplsInterfaceDump, MplsInterfaceDetails> =

@@ -1,28 +1,12 @@
 //! `mpls_ip_bind_unbind`: binds a label to a prefix, or unbinds it.
 
 use crate::MplsError;
-use crate::api_types::{MPLS, bound};
-use thalweg_api::types::Prefix;
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::bound;
+use crate::message_types::{MPLS, MplsIpBindUnbind, MplsIpBindUnbindReply};
+use thalweg_api::{Call, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::mpls::{Label, MAX_LABEL};
-
-/// Binds a label to a prefix, or unbinds it; what is so already stays so.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct MplsIpBindUnbind {
-    /// Label table.
-    pub mb_mpls_table_id: u32,
-    /// The label.
-    pub mb_label: u32,
-    /// IP table of the prefix.
-    pub mb_ip_table_id: u32,
-    /// True to bind.
-    pub mb_is_bind: bool,
-    /// The prefix.
-    pub mb_prefix: Prefix,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, MplsIpBindUnbind, MplsIpBindUnbindReply> =

@@ -1,29 +1,10 @@
 //! `mpls_route_add_del`: binds a label to paths, or unbinds it.
 
-use crate::api_types::{MPLS, MplsRoute, key, vias};
+use crate::api_types::{key, vias};
+use crate::message_types::{MPLS, MplsRouteAddDel, MplsRouteAddDelReply};
 use crate::{Action, Mpls, MplsError, To};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Binds a label to paths, or unbinds it.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct MplsRouteAddDel {
-    /// True to bind.
-    pub mr_is_add: bool,
-    /// Adds paths, or deletes single paths; otherwise replaces all paths, or deletes the label.
-    pub mr_is_multipath: bool,
-    /// The label.
-    pub mr_route: MplsRoute,
-}
-
-/// Reply to [`MplsRouteAddDel`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct MplsRouteAddDelReply {
-    /// Index of the label's counters; all ones for none.
-    pub stats_index: u32,
-}
 
 impl Default for MplsRouteAddDelReply {
     fn default() -> Self {

@@ -1,30 +1,15 @@
 //! `mpls_route_dump`: lists the labels of a table.
 
-use crate::api_types::{MPLS, MplsRoute, MplsTable, describe};
+use crate::api_types::describe;
+use crate::message_types::{MPLS, MplsRouteDetails, MplsRouteDump};
 use crate::{LabelView, Mpls};
-use thalweg_api::{Details, Dump, Message, Walk};
+use thalweg_api::{Details, Dump, Walk};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
 
 /// Labels sent at once.
 const AT_ONCE: usize = 64;
-
-/// Requests labels.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct MplsRouteDump {
-    /// The table.
-    pub table: MplsTable,
-}
-
-/// A label.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct MplsRouteDetails {
-    /// The label and its paths.
-    pub mr_route: MplsRoute,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, MplsRouteDump, MplsRouteDetails> = Dump::slices(&MPLS, handle);

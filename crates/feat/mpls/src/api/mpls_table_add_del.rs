@@ -1,21 +1,10 @@
 //! `mpls_table_add_del`: adds or deletes a label table.
 
 use crate::MplsError;
-use crate::api_types::{MPLS, MplsTable};
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{MPLS, MplsTableAddDel, MplsTableAddDelReply};
+use thalweg_api::{Call, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Adds or deletes a label table; one that is there, or not, stays so.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct MplsTableAddDel {
-    /// True to add, false to delete.
-    #[api(default = "true")]
-    pub mt_is_add: bool,
-    /// The table.
-    pub mt_table: MplsTable,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, MplsTableAddDel, MplsTableAddDelReply> = Call::new(&MPLS, handle);

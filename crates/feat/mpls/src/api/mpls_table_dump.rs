@@ -1,21 +1,8 @@
 //! `mpls_table_dump`: lists label tables.
 
-use crate::api_types::{MPLS, MplsTable};
-use thalweg_api::{Details, Dump, Message};
+use crate::message_types::{MPLS, MplsTable, MplsTableDetails, MplsTableDump};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests label tables.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct MplsTableDump;
-
-/// A label table.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct MplsTableDetails {
-    /// The table.
-    pub mt_table: MplsTable,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, MplsTableDump, MplsTableDetails> = Dump::new(&MPLS, handle);

@@ -1,34 +1,13 @@
 //! `mpls_tunnel_add_del`: adds or deletes tunnels of labels, or paths of them.
 
-use crate::api_types::{MPLS, MplsTunnel, tunnel_paths};
+use crate::api_types::tunnel_paths;
+use crate::message_types::{MPLS, MplsTunnelAddDel, MplsTunnelAddDelReply};
 use crate::tunnels::{self, TunnelKind, Tunnels};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::types::fib::FibPathFlags;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Adds a tunnel, or paths to the one of this interface; deletes paths of a tunnel, which goes with
-/// the last, or if none are named.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct MplsTunnelAddDel {
-    /// True to add.
-    #[api(default = "true")]
-    pub mt_is_add: bool,
-    /// The tunnel; the interface is all ones for a new one.
-    pub mt_tunnel: MplsTunnel,
-}
-
-/// Reply to [`MplsTunnelAddDel`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct MplsTunnelAddDelReply {
-    /// The tunnel's interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The tunnel's number.
-    pub tunnel_index: u32,
-}
 
 impl Default for MplsTunnelAddDelReply {
     fn default() -> Self {

@@ -1,27 +1,10 @@
 //! `mpls_tunnel_dump`: lists tunnels of labels.
 
-use crate::api_types::{MPLS, MplsTunnel, describe_tunnel};
+use crate::api_types::describe_tunnel;
+use crate::message_types::{MPLS, MplsTunnelDetails, MplsTunnelDump};
 use crate::tunnels::Tunnels;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Requests tunnels.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct MplsTunnelDump {
-    /// That of one interface; all ones for all.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// A tunnel.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct MplsTunnelDetails {
-    /// The tunnel.
-    pub mt_tunnel: MplsTunnel,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, MplsTunnelDump, MplsTunnelDetails> = Dump::new(&MPLS, handle);

@@ -1,46 +1,14 @@
 //! `mss_clamp_get`: lists the MSS limits.
 
 use crate::Limits;
-use crate::api_types::{MSS_CLAMP, MssClampDir};
+use crate::message_types::{
+    MSS_CLAMP, MssClampDetails, MssClampDir, MssClampGet, MssClampGetReply,
+};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Message, Retval, Stream};
+use thalweg_api::{Details, Retval, Stream};
 use thalweg_device::SwIfIndex;
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Requests the limits.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct MssClampGet {
-    /// Interface index to continue from; 0 at first.
-    pub cursor: u32,
-    /// Interface; all ones for all.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// The limits of an interface.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct MssClampDetails {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Limit for IPv4 in bytes; 65535 if there is none.
-    pub ipv4_mss: u16,
-    /// Limit for IPv6 in bytes; 65535 if there is none.
-    pub ipv6_mss: u16,
-    /// Packets that the limit for IPv4 is for.
-    pub ipv4_direction: MssClampDir,
-    /// Packets that the limit for IPv6 is for.
-    pub ipv6_direction: MssClampDir,
-}
-
-/// Reply to [`MssClampGet`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct MssClampGetReply {
-    /// Interface index to continue from; all ones at the end.
-    pub cursor: u32,
-}
 
 /// The service.
 pub static SERVICE: Stream<Control, MssClampGet, MssClampDetails, MssClampGetReply> =

@@ -1,31 +1,9 @@
 //! `nat44_add_del_identity_mapping`: adds or deletes an identity mapping.
 
-use crate::api_types::{NAT44_ED, NatConfigFlags, add_del, mapping};
-use thalweg_api::types::{InterfaceIndex, Ip4Address};
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::api_types::{add_del, mapping};
+use crate::message_types::{NAT44_ED, Nat44AddDelIdentityMapping, Nat44AddDelIdentityMappingReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44AddDelIdentityMapping {
-    /// Add or delete.
-    pub is_add: bool,
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Address.
-    pub ip_address: Ip4Address,
-    /// IP protocol.
-    pub protocol: u8,
-    /// Port.
-    pub port: u16,
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Routing table; all ones for none.
-    pub vrf_id: u32,
-    /// The user's word for it.
-    pub tag: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44AddDelIdentityMapping, Nat44AddDelIdentityMappingReply> =

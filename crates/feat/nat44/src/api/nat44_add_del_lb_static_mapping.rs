@@ -1,33 +1,12 @@
 //! `nat44_add_del_lb_static_mapping`: adds or deletes a load-balancing mapping.
 
-use crate::api_types::{NAT44_ED, Nat44LbAddrPort, NatConfigFlags, add_del, mapping};
+use crate::api_types::{add_del, mapping};
+use crate::message_types::{
+    NAT44_ED, Nat44AddDelLbStaticMapping, Nat44AddDelLbStaticMappingReply, Nat44LbAddrPort,
+};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::types::Ip4Address;
-use thalweg_api::{Call, Message, Retval, Text};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44AddDelLbStaticMapping {
-    /// Add or delete.
-    pub is_add: bool,
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// External address.
-    pub external_addr: Ip4Address,
-    /// External port.
-    pub external_port: u16,
-    /// IP protocol.
-    pub protocol: u8,
-    /// Minimum time in seconds that a client stays with its back end.
-    pub affinity: u32,
-    /// The user's word for it.
-    pub tag: Text<64>,
-    /// Back ends.
-    #[api(count = "local_num: u32")]
-    pub locals: Vec<Nat44LbAddrPort>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44AddDelLbStaticMapping, Nat44AddDelLbStaticMappingReply> =

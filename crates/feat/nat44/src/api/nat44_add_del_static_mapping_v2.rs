@@ -1,39 +1,9 @@
 //! `nat44_add_del_static_mapping_v2`: adds or deletes a static mapping.
 
-use crate::api_types::{NAT44_ED, NatConfigFlags, add_del, mapping};
-use thalweg_api::types::{InterfaceIndex, Ip4Address};
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::api_types::{add_del, mapping};
+use crate::message_types::{NAT44_ED, Nat44AddDelStaticMappingV2, Nat44AddDelStaticMappingV2Reply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44AddDelStaticMappingV2 {
-    /// Add or delete.
-    pub is_add: bool,
-    /// Use only `pool_ip_address` for external hosts.
-    pub match_pool: bool,
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Address of the twice-NAT pool.
-    pub pool_ip_address: Ip4Address,
-    /// Inside address.
-    pub local_ip_address: Ip4Address,
-    /// External address.
-    pub external_ip_address: Ip4Address,
-    /// IP protocol.
-    pub protocol: u8,
-    /// Inside port.
-    pub local_port: u16,
-    /// External port.
-    pub external_port: u16,
-    /// Interface whose address is the external one; all ones for none.
-    pub external_sw_if_index: InterfaceIndex,
-    /// Routing table; all ones for none.
-    pub vrf_id: u32,
-    /// The user's word for it.
-    pub tag: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44AddDelStaticMappingV2, Nat44AddDelStaticMappingV2Reply> =

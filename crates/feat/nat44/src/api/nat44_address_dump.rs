@@ -1,28 +1,12 @@
 //! `nat44_address_dump`: lists pool addresses.
 
 use crate::Nat44;
-use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
+use crate::api_types::flags;
+use crate::message_types::{NAT44_ED, Nat44AddressDetails, Nat44AddressDump, NatConfigFlags};
 use thalweg_api::types::Ip4Address;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44AddressDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Nat44AddressDetails {
-    /// Address.
-    pub ip_address: Ip4Address,
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Routing table; all ones for none.
-    pub vrf_id: u32,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44AddressDump, Nat44AddressDetails> =

@@ -1,35 +1,14 @@
 //! `nat44_del_session`: ends a session.
 
-use crate::api_types::{NAT44_ED, NatConfigFlags, has};
+use crate::api_types::has;
+use crate::message_types::{NAT44_ED, Nat44DelSession, Nat44DelSessionReply, NatConfigFlags};
 use crate::view::{self, Listing, REST, SessionFilter, WAIT};
 use std::time::Duration;
-use thalweg_api::types::Ip4Address;
-use thalweg_api::{Call, Later, Message, Retval};
+use thalweg_api::{Call, Later, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_graph::control::Asked;
 use thalweg_wire::nat::tuple::{MAX_TABLE, Tuple};
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44DelSession {
-    /// Address.
-    pub address: Ip4Address,
-    /// IP protocol.
-    pub protocol: u8,
-    /// Port.
-    pub port: u16,
-    /// Routing table; all ones for none.
-    pub vrf_id: u32,
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Address of the external host. Without the flag `EXT_HOST_VALID`, all sessions of the address
-    /// and port end.
-    pub ext_host_address: Ip4Address,
-    /// Port of the external host.
-    pub ext_host_port: u16,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44DelSession, Nat44DelSessionReply> =

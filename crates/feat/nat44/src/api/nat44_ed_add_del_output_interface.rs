@@ -1,21 +1,12 @@
 //! `nat44_ed_add_del_output_interface`: enables translation on output of an interface.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{
+    NAT44_ED, Nat44EdAddDelOutputInterface, Nat44EdAddDelOutputInterfaceReply,
+};
 use crate::state;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44EdAddDelOutputInterface {
-    /// Add or delete.
-    pub is_add: bool,
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44EdAddDelOutputInterface, Nat44EdAddDelOutputInterfaceReply> =

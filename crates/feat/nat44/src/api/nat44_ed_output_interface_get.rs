@@ -1,36 +1,15 @@
 //! `nat44_ed_output_interface_get`: lists interfaces with translation on output.
 
 use crate::Nat44;
-use crate::api_types::NAT44_ED;
+use crate::message_types::{
+    NAT44_ED, Nat44EdOutputInterfaceDetails, Nat44EdOutputInterfaceGet,
+    Nat44EdOutputInterfaceGetReply,
+};
 use std::collections::BTreeSet;
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Message, Retval, Stream};
+use thalweg_api::{Details, Retval, Stream};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44EdOutputInterfaceGet {
-    /// Position to continue at: the lowest index; 0 to start.
-    pub cursor: u32,
-}
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Nat44EdOutputInterfaceDetails {
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// Reply to [`Nat44EdOutputInterfaceGet`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct Nat44EdOutputInterfaceGetReply {
-    /// Position to continue at; all ones at the end.
-    pub cursor: u32,
-}
 
 /// The service.
 pub static SERVICE: Stream<

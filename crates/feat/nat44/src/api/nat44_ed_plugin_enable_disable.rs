@@ -1,28 +1,12 @@
 //! `nat44_ed_plugin_enable_disable`: enables or disables NAT44.
 
-use crate::api_types::{NAT44_ED, Nat44ConfigFlags};
+use crate::message_types::{
+    NAT44_ED, Nat44ConfigFlags, Nat44EdPluginEnableDisable, Nat44EdPluginEnableDisableReply,
+};
 use crate::state::{self, DefaultVrfs};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44EdPluginEnableDisable {
-    /// Default routing table of mappings.
-    pub inside_vrf: u32,
-    /// Routing table for inside hosts whose own table has no route; 0 = none.
-    pub outside_vrf: u32,
-    /// Maximum number of sessions per worker; 0 for the default.
-    pub sessions: u32,
-    /// Not used.
-    pub session_memory: u32,
-    /// Enable or disable.
-    pub enable: bool,
-    /// Flags.
-    pub flags: Nat44ConfigFlags,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44EdPluginEnableDisable, Nat44EdPluginEnableDisableReply> =

@@ -1,16 +1,9 @@
 //! `nat44_ed_set_fq_options`: sets the capacity of the queues between workers.
 
-use crate::api_types::{NAT44_ED, queue_room};
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::queue_room;
+use crate::message_types::{NAT44_ED, Nat44EdSetFqOptions, Nat44EdSetFqOptionsReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44EdSetFqOptions {
-    /// Number of frames.
-    pub frame_queue_nelts: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44EdSetFqOptions, Nat44EdSetFqOptionsReply> =

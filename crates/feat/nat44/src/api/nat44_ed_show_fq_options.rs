@@ -1,21 +1,9 @@
 //! `nat44_ed_show_fq_options`: reports the capacity of the queues between workers.
 
-use crate::api_types::{NAT44_ED, queue_room};
-use thalweg_api::{Call, Message, Retval};
+use crate::api_types::queue_room;
+use crate::message_types::{NAT44_ED, Nat44EdShowFqOptions, Nat44EdShowFqOptionsReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44EdShowFqOptions;
-
-/// Reply to [`Nat44EdShowFqOptions`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct Nat44EdShowFqOptionsReply {
-    /// Number of frames; 0 with a single worker.
-    pub frame_queue_nelts: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44EdShowFqOptions, Nat44EdShowFqOptionsReply> =

@@ -1,25 +1,9 @@
 //! `nat44_ed_vrf_tables_dump`: lists the routes between routing tables.
 
 use crate::Nat44;
-use crate::api_types::NAT44_ED;
-use thalweg_api::{Details, Dump, Message};
+use crate::message_types::{NAT44_ED, Nat44EdVrfTablesDetails, Nat44EdVrfTablesDump};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, deprecated)]
-pub struct Nat44EdVrfTablesDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details, deprecated)]
-pub struct Nat44EdVrfTablesDetails {
-    /// Routing table of the hosts.
-    pub table_vrf_id: u32,
-    /// Tables that they reach, in the order they are tried.
-    #[api(count = "n_vrf_ids: u32")]
-    pub vrf_ids: Vec<u32>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44EdVrfTablesDump, Nat44EdVrfTablesDetails> =

@@ -1,17 +1,11 @@
 //! `nat44_forwarding_enable_disable`: forwards or drops packets without a session.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{
+    NAT44_ED, Nat44ForwardingEnableDisable, Nat44ForwardingEnableDisableReply,
+};
 use crate::state;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct Nat44ForwardingEnableDisable {
-    /// Enable or disable.
-    pub enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44ForwardingEnableDisable, Nat44ForwardingEnableDisableReply> =

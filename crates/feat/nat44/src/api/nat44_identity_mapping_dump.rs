@@ -1,35 +1,11 @@
 //! `nat44_identity_mapping_dump`: lists identity mappings.
 
 use crate::Nat44;
-use crate::api_types::{NAT44_ED, NatConfigFlags, mapping_flags};
+use crate::api_types::mapping_flags;
+use crate::message_types::{NAT44_ED, Nat44IdentityMappingDetails, Nat44IdentityMappingDump};
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
-use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44IdentityMappingDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Nat44IdentityMappingDetails {
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Address.
-    pub ip_address: Ip4Address,
-    /// IP protocol.
-    pub protocol: u8,
-    /// Port.
-    pub port: u16,
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Routing table; all ones for none.
-    pub vrf_id: u32,
-    /// The user's word for it.
-    pub tag: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44IdentityMappingDump, Nat44IdentityMappingDetails> =

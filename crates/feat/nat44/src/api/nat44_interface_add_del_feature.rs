@@ -1,23 +1,13 @@
 //! `nat44_interface_add_del_feature`: adds or deletes a role of an interface.
 
-use crate::api_types::{NAT44_ED, NatConfigFlags, has};
+use crate::api_types::has;
+use crate::message_types::{
+    NAT44_ED, Nat44InterfaceAddDelFeature, Nat44InterfaceAddDelFeatureReply, NatConfigFlags,
+};
 use crate::state;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44InterfaceAddDelFeature {
-    /// Add or delete.
-    pub is_add: bool,
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44InterfaceAddDelFeature, Nat44InterfaceAddDelFeatureReply> =

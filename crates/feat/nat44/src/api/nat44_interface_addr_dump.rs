@@ -1,25 +1,13 @@
 //! `nat44_interface_addr_dump`: lists interfaces whose addresses are used as pool addresses.
 
 use crate::Nat44;
-use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
+use crate::api_types::flags;
+use crate::message_types::{
+    NAT44_ED, Nat44InterfaceAddrDetails, Nat44InterfaceAddrDump, NatConfigFlags,
+};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44InterfaceAddrDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Nat44InterfaceAddrDetails {
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Flags.
-    pub flags: NatConfigFlags,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44InterfaceAddrDump, Nat44InterfaceAddrDetails> =

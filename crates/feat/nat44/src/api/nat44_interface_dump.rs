@@ -1,25 +1,11 @@
 //! `nat44_interface_dump`: lists interfaces with their roles.
 
 use crate::Nat44;
-use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
+use crate::api_types::flags;
+use crate::message_types::{NAT44_ED, Nat44InterfaceDetails, Nat44InterfaceDump, NatConfigFlags};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Dump, Message};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44InterfaceDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Nat44InterfaceDetails {
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Interface.
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44InterfaceDump, Nat44InterfaceDetails> =

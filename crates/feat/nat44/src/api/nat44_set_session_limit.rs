@@ -1,20 +1,10 @@
 //! `nat44_set_session_limit`: limits the sessions of a routing table.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{NAT44_ED, Nat44SetSessionLimit, Nat44SetSessionLimitReply};
 use crate::state;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Nat44SetSessionLimit {
-    /// Maximum number of sessions; 0 = unlimited.
-    pub session_limit: u32,
-    /// Routing table.
-    pub vrf_id: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44SetSessionLimit, Nat44SetSessionLimitReply> =

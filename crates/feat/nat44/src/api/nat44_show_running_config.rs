@@ -1,45 +1,12 @@
 //! `nat44_show_running_config`: reports the configuration.
 
 use crate::Nat44;
-use crate::api_types::{NAT44_ED, Nat44ConfigFlags, NatLogLevel, NatTimeouts};
 use crate::log::Target;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{
+    NAT44_ED, Nat44ConfigFlags, Nat44ShowRunningConfig, Nat44ShowRunningConfigReply, NatTimeouts,
+};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44ShowRunningConfig;
-
-/// Reply to [`Nat44ShowRunningConfig`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct Nat44ShowRunningConfigReply {
-    /// Default routing table of mappings.
-    pub inside_vrf: u32,
-    /// Routing table for inside hosts whose own table has no route; 0 = none.
-    pub outside_vrf: u32,
-    /// Not used.
-    pub users: u32,
-    /// Maximum number of sessions per worker; 0 for the default.
-    pub sessions: u32,
-    /// Not used.
-    pub user_sessions: u32,
-    /// Not used.
-    pub user_buckets: u32,
-    /// Not used.
-    pub translation_buckets: u32,
-    /// Whether packets from outside without a session are forwarded.
-    pub forwarding_enabled: bool,
-    /// Whether sessions are logged by IPFIX.
-    pub ipfix_logging_enabled: bool,
-    /// Session timeouts.
-    pub timeouts: NatTimeouts,
-    /// Not used.
-    pub log_level: NatLogLevel,
-    /// Flags.
-    pub flags: Nat44ConfigFlags,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Nat44ShowRunningConfig, Nat44ShowRunningConfigReply> =

@@ -1,39 +1,11 @@
 //! `nat44_static_mapping_dump`: lists static mappings.
 
 use crate::Nat44;
-use crate::api_types::{NAT44_ED, NatConfigFlags, mapping_flags};
+use crate::api_types::mapping_flags;
+use crate::message_types::{NAT44_ED, Nat44StaticMappingDetails, Nat44StaticMappingDump};
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
-use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44StaticMappingDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Nat44StaticMappingDetails {
-    /// Flags.
-    pub flags: NatConfigFlags,
-    /// Inside address.
-    pub local_ip_address: Ip4Address,
-    /// External address.
-    pub external_ip_address: Ip4Address,
-    /// IP protocol.
-    pub protocol: u8,
-    /// Inside port.
-    pub local_port: u16,
-    /// External port.
-    pub external_port: u16,
-    /// Interface whose address is the external one; all ones for none.
-    pub external_sw_if_index: InterfaceIndex,
-    /// Routing table; all ones for none.
-    pub vrf_id: u32,
-    /// The user's word for it.
-    pub tag: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44StaticMappingDump, Nat44StaticMappingDetails> =

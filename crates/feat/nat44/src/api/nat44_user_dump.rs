@@ -1,30 +1,11 @@
 //! `nat44_user_dump`: lists inside hosts that have sessions.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{NAT44_ED, Nat44UserDetails, Nat44UserDump};
 use crate::view::{Listing, Next, SessionFilter};
 use std::collections::BTreeMap;
 use thalweg_api::types::Ip4Address;
-use thalweg_api::{Details, Dump, Message, Walk};
+use thalweg_api::{Details, Dump, Walk};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct Nat44UserDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct Nat44UserDetails {
-    /// Routing table; all ones for none.
-    pub vrf_id: u32,
-    /// Address.
-    pub ip_address: Ip4Address,
-    /// Number of sessions.
-    pub nsessions: u32,
-    /// Number of sessions of static mappings.
-    pub nstaticsessions: u32,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, Nat44UserDump, Nat44UserDetails> =

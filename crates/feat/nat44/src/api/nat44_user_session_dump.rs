@@ -1,8 +1,7 @@
 //! `nat44_user_session_dump`: lists the sessions of an inside host.
 
 crate::api_types::session_dump! {
-    Nat44UserSessionDump, Nat44UserSessionDetails,
-    [deprecated], [], []
+    Nat44UserSessionDump, Nat44UserSessionDetails, [], []
 }
 
 /// The service.

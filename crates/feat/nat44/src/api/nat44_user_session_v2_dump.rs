@@ -1,8 +1,7 @@
 //! `nat44_user_session_v2_dump`: lists the sessions of an inside host.
 
 crate::api_types::session_dump! {
-    Nat44UserSessionV2Dump, Nat44UserSessionV2Details,
-    [deprecated], [], [is_timed_out]
+    Nat44UserSessionV2Dump, Nat44UserSessionV2Details, [], [is_timed_out]
 }
 
 /// The service.

@@ -1,24 +1,9 @@
 //! `nat_get_mss_clamping`: reports the MSS limit.
 
 use crate::Nat44;
-use crate::api_types::NAT44_ED;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{NAT44_ED, NatGetMssClamping, NatGetMssClampingReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct NatGetMssClamping;
-
-/// Reply to [`NatGetMssClamping`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct NatGetMssClampingReply {
-    /// MSS in bytes.
-    pub mss_value: u16,
-    /// Enable or disable.
-    pub enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, NatGetMssClamping, NatGetMssClampingReply> =

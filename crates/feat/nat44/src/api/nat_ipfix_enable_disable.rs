@@ -1,21 +1,9 @@
 //! `nat_ipfix_enable_disable`: enables or disables session logging by IPFIX.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{NAT44_ED, NatIpfixEnableDisable, NatIpfixEnableDisableReply};
 use crate::state;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request; the collector is the last one configured.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct NatIpfixEnableDisable {
-    /// Observation domain id; 0 keeps the previous one.
-    pub domain_id: u32,
-    /// Source port; 0 keeps the previous one.
-    pub src_port: u16,
-    /// Enable or disable.
-    pub enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, NatIpfixEnableDisable, NatIpfixEnableDisableReply> =

@@ -1,23 +1,9 @@
 //! `nat_set_timeouts`: sets session timeouts.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{NAT44_ED, NatSetTimeouts, NatSetTimeoutsReply};
 use crate::{Timeouts, state};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request; timeouts are in seconds.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct NatSetTimeouts {
-    /// UDP and other protocols.
-    pub udp: u32,
-    /// Established TCP.
-    pub tcp_established: u32,
-    /// TCP during setup and teardown.
-    pub tcp_transitory: u32,
-    /// ICMP queries.
-    pub icmp: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, NatSetTimeouts, NatSetTimeoutsReply> =

@@ -1,17 +1,9 @@
 //! `nat_set_workers`: sets the workers that own sessions.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{NAT44_ED, NatSetWorkers, NatSetWorkersReply};
 use crate::state;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct NatSetWorkers {
-    /// Bit mask of workers.
-    pub worker_mask: u64,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, NatSetWorkers, NatSetWorkersReply> = Call::new(&NAT44_ED, handle);

@@ -1,26 +1,9 @@
 //! `nat_worker_dump`: lists the workers that own sessions.
 
-use crate::api_types::NAT44_ED;
+use crate::message_types::{NAT44_ED, NatWorkerDetails, NatWorkerDump};
 use crate::{Nat44, view};
-use thalweg_api::{Details, Dump, Message, Text};
+use thalweg_api::{Details, Dump};
 use thalweg_graph::Control;
-
-/// Request.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct NatWorkerDump;
-
-/// Entry of the dump.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct NatWorkerDetails {
-    /// Worker index.
-    pub worker_index: u32,
-    /// Processor.
-    pub lcore_id: u32,
-    /// Thread name.
-    pub name: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, NatWorkerDump, NatWorkerDetails> = Dump::new(&NAT44_ED, handle);

@@ -1,29 +1,12 @@
 //! `ip_neighbor_add_del`: configures a neighbour.
 
-use crate::api_types::{IP_NEIGHBOR, IpNeighbor, IpNeighborFlags, find};
+use crate::api_types::find;
+use crate::message_types::{IP_NEIGHBOR, IpNeighborAddDel, IpNeighborAddDelReply, IpNeighborFlags};
 use crate::{NeighborFlags, neighbors};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::Dpo;
 use thalweg_graph::Control;
-
-/// Adds or deletes a neighbour.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpNeighborAddDel {
-    /// True to add, false to delete.
-    pub is_add: bool,
-    /// The neighbour.
-    pub neighbor: IpNeighbor,
-}
-
-/// Reply to [`IpNeighborAddDel`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct IpNeighborAddDelReply {
-    /// Adjacency index of its counters; all ones for none.
-    pub stats_index: u32,
-}
 
 impl Default for IpNeighborAddDelReply {
     fn default() -> Self {

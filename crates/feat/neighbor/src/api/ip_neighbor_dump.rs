@@ -1,37 +1,17 @@
 //! `ip_neighbor_dump`: lists the neighbours with a MAC address.
 
 use crate::Neighbors;
-use crate::api_types::{IP_NEIGHBOR, IpNeighbor, describe, family};
+use crate::api_types::{describe, family};
+use crate::message_types::{IP_NEIGHBOR, IpNeighborDetails, IpNeighborDump};
 use crate::walk::NeighborWalk;
 use std::task::Poll;
-use thalweg_api::types::{AddressFamily, InterfaceIndex};
-use thalweg_api::{Details, Dump, Message, Walk};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Dump, Walk};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Neighbours sent between checks that the client keeps reading.
 const AT_ONCE: usize = 64;
-
-/// Requests neighbours.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct IpNeighborDump {
-    /// Interface; all ones for all.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-    /// Address family.
-    pub af: AddressFamily,
-}
-
-/// A neighbour.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct IpNeighborDetails {
-    /// Seconds since it was last heard.
-    pub age: f64,
-    /// The neighbour.
-    pub neighbor: IpNeighbor,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, IpNeighborDump, IpNeighborDetails> =

@@ -1,22 +1,12 @@
 //! `ip_neighbor_flush`: flushes dynamic neighbours.
 
-use crate::api_types::{IP_NEIGHBOR, config};
+use crate::api_types::config;
+use crate::message_types::{IP_NEIGHBOR, IpNeighborFlush, IpNeighborFlushReply};
 use crate::{Version, neighbors};
-use thalweg_api::types::{AddressFamily, InterfaceIndex};
-use thalweg_api::{Call, Later, Message, Retval};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Later, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Flushes dynamic neighbours.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpNeighborFlush {
-    /// Address family.
-    pub af: AddressFamily,
-    /// Interface; all ones for all.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, IpNeighborFlush, IpNeighborFlushReply> =

@@ -1,15 +1,9 @@
 //! `ip_neighbor_replace_begin`: starts replacing all neighbours.
 
-use crate::api_types::IP_NEIGHBOR;
+use crate::message_types::{IP_NEIGHBOR, IpNeighborReplaceBegin, IpNeighborReplaceBeginReply};
 use crate::neighbors;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Marks all neighbours. `ip_neighbor_replace_end` deletes those that were neither added nor heard
-/// since.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpNeighborReplaceBegin;
 
 /// The service.
 pub static SERVICE: Call<Control, IpNeighborReplaceBegin, IpNeighborReplaceBeginReply> =

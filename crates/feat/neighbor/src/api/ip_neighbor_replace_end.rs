@@ -1,14 +1,9 @@
 //! `ip_neighbor_replace_end`: ends replacing all neighbours.
 
-use crate::api_types::IP_NEIGHBOR;
+use crate::message_types::{IP_NEIGHBOR, IpNeighborReplaceEnd, IpNeighborReplaceEndReply};
 use crate::neighbors;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Deletes the neighbours that were neither added nor heard since `ip_neighbor_replace_begin`.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct IpNeighborReplaceEnd;
 
 /// The service.
 pub static SERVICE: Call<Control, IpNeighborReplaceEnd, IpNeighborReplaceEndReply> =

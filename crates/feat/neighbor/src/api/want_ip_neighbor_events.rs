@@ -1,24 +1,11 @@
 //! `want_ip_neighbor_events`: subscribes to events of new neighbours.
 
-use crate::api_types::{IP_NEIGHBOR, IpNeighborEvent, want};
-use thalweg_api::types::{Address, InterfaceIndex};
+use crate::api_types::want;
+use crate::message_types::{
+    IP_NEIGHBOR, IpNeighborEvent, WantIpNeighborEvents, WantIpNeighborEventsReply,
+};
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
-
-/// Subscribes to neighbour events, or unsubscribes.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct WantIpNeighborEvents {
-    /// True to subscribe, false to unsubscribe.
-    pub enable: bool,
-    /// Client's process id, repeated in events.
-    pub pid: u32,
-    /// Address; zero for any.
-    pub ip: Address,
-    /// Interface; all ones for any.
-    #[api(default = 0xffff_ffff)]
-    pub sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, WantIpNeighborEvents, WantIpNeighborEventsReply> =

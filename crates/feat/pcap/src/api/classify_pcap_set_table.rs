@@ -1,34 +1,12 @@
 //! `classify_pcap_set_table`: makes a chain of tables the filter of captures.
 
+use crate::message_types::{CLASSIFY, ClassifyPcapSetTable, ClassifyPcapSetTableReply};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_engine::api::classify_trace_set_table::set;
-use thalweg_engine::api_modules::CLASSIFY;
 use thalweg_engine::classify::{NONE, User};
 use thalweg_graph::Control;
-
-/// Sets the filter of `pcap trace ... filter`.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct ClassifyPcapSetTable {
-    /// The interface; 0 for captures of any.
-    pub sw_if_index: InterfaceIndex,
-    /// The first table; all ones ends the filter.
-    #[api(default = 0xffff_ffff)]
-    pub table_index: u32,
-    /// True to put tables whose masks have more bits first.
-    #[api(default = 0)]
-    pub sort_masks: bool,
-}
-
-/// Replies to [`ClassifyPcapSetTable`].
-#[derive(Debug, Message)]
-#[api(reply)]
-pub struct ClassifyPcapSetTableReply {
-    /// The table that is first now; all ones for none.
-    pub table_index: u32,
-}
 
 impl Default for ClassifyPcapSetTableReply {
     fn default() -> Self {

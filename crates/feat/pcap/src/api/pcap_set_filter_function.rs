@@ -1,16 +1,8 @@
 //! `pcap_set_filter_function`: selects the filter function of captures; only the default exists.
 
-use thalweg_api::{Call, Message, Retval};
-use thalweg_device::api_types::INTERFACE;
+use crate::message_types::{INTERFACE, PcapSetFilterFunction, PcapSetFilterFunctionReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Selects a filter function.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct PcapSetFilterFunction {
-    /// Name of the function.
-    pub filter_function_name: String,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, PcapSetFilterFunction, PcapSetFilterFunctionReply> =

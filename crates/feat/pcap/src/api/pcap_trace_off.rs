@@ -2,19 +2,14 @@
 
 use super::pcap_trace_on::retval;
 use crate::PcapError;
+use crate::message_types::{INTERFACE, PcapTraceOff, PcapTraceOffReply};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
-use thalweg_api::{Call, Later, Message};
-use thalweg_device::api_types::INTERFACE;
+use thalweg_api::{Call, Later};
 use thalweg_graph::Control;
 
 /// Interval between checks whether the file is written.
 const REST: Duration = Duration::from_millis(1);
-
-/// Ends the capture.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct PcapTraceOff;
 
 /// The service.
 pub static SERVICE: Call<Control, PcapTraceOff, PcapTraceOffReply> =

@@ -1,47 +1,12 @@
 //! `pcap_trace_on`: starts a packet capture.
 
+use crate::message_types::{INTERFACE, PcapTraceOn, PcapTraceOnReply};
 use crate::{PcapError, Plan};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval, Text};
-use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_api::{Call, Retval};
+use thalweg_device::api_types::view;
 use thalweg_engine::classify::{self, User};
 use thalweg_graph::Control;
-
-/// Starts a capture.
-#[derive(Debug, Message)]
-#[api(
-    request,
-    autoreply,
-    vat_help = "pcap_trace_on [capture_rx] [capture_tx] [capture_drop] [max_packets <nn>] \
-                [sw_if_index <sw_if_index>|0 for any] [error <node>.<error>] [filename <name>] \
-                [max_bytes_per_packet <nnnn>] [filter] [preallocate_data] [free_data]"
-)]
-pub struct PcapTraceOn {
-    /// Capture received packets.
-    pub capture_rx: bool,
-    /// Capture transmitted packets.
-    pub capture_tx: bool,
-    /// Capture dropped packets.
-    pub capture_drop: bool,
-    /// Only packets that match `classify filter pcap`.
-    pub filter: bool,
-    /// Preallocate memory; always done.
-    pub preallocate_data: bool,
-    /// Free memory at the end; always done.
-    pub free_data: bool,
-    /// Maximum number of packets.
-    #[api(default = 1000)]
-    pub max_packets: u32,
-    /// Bytes kept per packet.
-    #[api(default = 512)]
-    pub max_bytes_per_packet: u32,
-    /// Interface; 0 for all.
-    pub sw_if_index: InterfaceIndex,
-    /// Only packets dropped for this reason (`<node>.<error>`).
-    pub error: Text<128>,
-    /// Name of the file.
-    pub filename: Text<64>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, PcapTraceOn, PcapTraceOnReply> = Call::new(&INTERFACE, handle);

@@ -1,23 +1,10 @@
 //! `ip6_nd_address_autoconfig`: addresses and default routes by other routers' advertisements.
 
-use crate::api_types::RD_CP;
 use crate::autoconfig::{self, Takes};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{Ip6NdAddressAutoconfig, Ip6NdAddressAutoconfigReply, RD_CP};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Takes addresses from other routers' advertisements, or none any more.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Ip6NdAddressAutoconfig {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to take addresses.
-    pub enable: bool,
-    /// Also routes to default routers.
-    pub install_default_routes: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Ip6NdAddressAutoconfig, Ip6NdAddressAutoconfigReply> =

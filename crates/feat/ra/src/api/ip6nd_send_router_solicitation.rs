@@ -1,29 +1,10 @@
 //! `ip6nd_send_router_solicitation`: asks for routers.
 
-use crate::api_types::IP6_ND;
+use crate::message_types::{IP6_ND, Ip6ndSendRouterSolicitation, Ip6ndSendRouterSolicitationReply};
 use crate::solicit::{self, Pace};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Asks for routers on an interface until one advertises itself, or stops. Times are in seconds.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct Ip6ndSendRouterSolicitation {
-    /// First interval.
-    pub irt: u32,
-    /// Longest interval, 0 for none.
-    pub mrt: u32,
-    /// Most solicitations, 0 for no limit.
-    pub mrc: u32,
-    /// Longest time for all, 0 for no limit.
-    pub mrd: u32,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// True to stop.
-    pub stop: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, Ip6ndSendRouterSolicitation, Ip6ndSendRouterSolicitationReply> =

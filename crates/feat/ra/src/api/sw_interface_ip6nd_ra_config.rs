@@ -1,46 +1,10 @@
 //! `sw_interface_ip6nd_ra_config`: what the router advertises on an interface.
 
-use crate::api_types::IP6_ND;
 use crate::config::{self, Config, RaError};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use crate::message_types::{IP6_ND, SwInterfaceIp6ndRaConfig, SwInterfaceIp6ndRaConfigReply};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Changes what the router advertises on an interface, and has it advertise. A field of 0 leaves
-/// its setting; with `is_no`, fields that are not 0 take theirs back to the default.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceIp6ndRaConfig {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Advertisements are not sent.
-    pub suppress: u8,
-    /// Hosts get addresses by DHCPv6.
-    pub managed: u8,
-    /// Hosts get other settings by DHCPv6.
-    pub other: u8,
-    /// The router's MAC address is not included.
-    pub ll_option: u8,
-    /// Hosts with an address are answered alone.
-    pub send_unicast: u8,
-    /// The router says that it is none any more.
-    pub cease: u8,
-    /// Back to defaults.
-    pub is_no: bool,
-    /// `lifetime` holds.
-    pub default_router: u8,
-    /// Longest interval in seconds.
-    pub max_interval: u32,
-    /// Shortest interval in seconds; 0: three quarters of the longest.
-    pub min_interval: u32,
-    /// Lifetime as a default router in seconds.
-    pub lifetime: u32,
-    /// Number of advertisements at first.
-    pub initial_count: u32,
-    /// Longest interval of these in seconds.
-    pub initial_interval: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceIp6ndRaConfig, SwInterfaceIp6ndRaConfigReply> =

@@ -1,76 +1,16 @@
 //! `sw_interface_ip6nd_ra_dump`: lists what the router advertises.
 
-use crate::api_types::{IP6_ND, Ip6ndRaPrefix};
 use crate::config::{Port, Ports, usable};
+use crate::message_types::{
+    IP6_ND, Ip6ndRaPrefix, SwInterfaceIp6ndRaDetails, SwInterfaceIp6ndRaDump,
+};
 use std::net::IpAddr;
 use std::time::Instant;
 use thalweg_api::types::{InterfaceIndex, Prefix};
-use thalweg_api::{Details, Dump, Message};
-use thalweg_device::{MtuOf, SwIfIndex, api_types::indices};
+use thalweg_api::{Details, Dump};
+use thalweg_device::api_types::indices;
+use thalweg_device::{MtuOf, SwIfIndex};
 use thalweg_graph::{Control, clock};
-
-/// Requests what is advertised.
-#[derive(Debug, Message)]
-#[api(request, in_progress, vat_help = "[(<if-name>|sw_if_index <if-idx>)]")]
-pub struct SwInterfaceIp6ndRaDump {
-    /// Interface; all ones for all that speak IPv6.
-    pub sw_if_index: InterfaceIndex,
-}
-
-/// What is advertised on an interface. Times are in seconds from now on, 0 for never.
-#[derive(Debug, Message)]
-#[api(details, in_progress)]
-pub struct SwInterfaceIp6ndRaDetails {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Hop limit for hosts.
-    pub cur_hop_limit: u8,
-    /// Hosts get addresses by DHCPv6.
-    pub adv_managed_flag: bool,
-    /// Hosts get other settings by DHCPv6.
-    pub adv_other_flag: bool,
-    /// Lifetime as a default router in seconds.
-    pub adv_router_lifetime: u16,
-    /// Milliseconds that hosts take a neighbour to be reachable.
-    pub adv_neighbor_reachable_time: u32,
-    /// Milliseconds between hosts' solicitations.
-    pub adv_retransmit_interval: u32,
-    /// MTU of the link.
-    pub adv_link_mtu: u32,
-    /// Advertisements are sent.
-    pub send_radv: bool,
-    /// They say that the router is none any more.
-    pub cease_radv: bool,
-    /// Hosts with an address are answered alone.
-    pub send_unicast: bool,
-    /// The router's MAC address is included.
-    pub adv_link_layer_address: bool,
-    /// Longest interval in seconds.
-    pub max_radv_interval: f64,
-    /// Shortest interval in seconds.
-    pub min_radv_interval: f64,
-    /// When the last advertisement was sent.
-    pub last_radv_time: f64,
-    /// When the last one to all was sent.
-    pub last_multicast_time: f64,
-    /// When the next one to all is due.
-    pub next_multicast_time: f64,
-    /// Number of advertisements at first.
-    pub initial_adverts_count: u32,
-    /// Longest interval of these in seconds.
-    pub initial_adverts_interval: f64,
-    /// These have been sent.
-    pub initial_adverts_sent: bool,
-    /// Advertisements sent.
-    pub n_advertisements_sent: u32,
-    /// Solicitations received.
-    pub n_solicitations_rcvd: u32,
-    /// Solicitations that the next advertisement answers.
-    pub n_solicitations_dropped: u32,
-    /// Its prefixes.
-    #[api(count = "n_prefixes: u32")]
-    pub prefixes: Vec<Ip6ndRaPrefix>,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, SwInterfaceIp6ndRaDump, SwInterfaceIp6ndRaDetails> =

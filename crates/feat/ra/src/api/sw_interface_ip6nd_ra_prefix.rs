@@ -1,38 +1,11 @@
 //! `sw_interface_ip6nd_ra_prefix`: a prefix that the router advertises on an interface.
 
-use crate::api_types::IP6_ND;
 use crate::config::{self, Lifetimes};
+use crate::message_types::{IP6_ND, SwInterfaceIp6ndRaPrefix, SwInterfaceIp6ndRaPrefixReply};
 use std::net::IpAddr;
-use thalweg_api::types::{InterfaceIndex, Prefix};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::api_types::view;
 use thalweg_graph::Control;
-
-/// Adds, changes or removes a prefix that the router advertises.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SwInterfaceIp6ndRaPrefix {
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// The prefix.
-    pub prefix: Prefix,
-    /// Default lifetimes instead of those below.
-    pub use_default: bool,
-    /// It is not sent.
-    pub no_advertise: bool,
-    /// Its addresses are not on the link.
-    pub off_link: bool,
-    /// Hosts make no addresses from it.
-    pub no_autoconfig: bool,
-    /// As `off_link`.
-    pub no_onlink: bool,
-    /// True to remove it.
-    pub is_no: bool,
-    /// Seconds that it is valid; all ones: for ever.
-    pub val_lifetime: u32,
-    /// Seconds that its addresses are preferred; all ones: for ever.
-    pub pref_lifetime: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SwInterfaceIp6ndRaPrefix, SwInterfaceIp6ndRaPrefixReply> =

@@ -1,18 +1,9 @@
 //! `want_ip6_ra_events`: subscribes to events of other routers' advertisements.
 
-use crate::api_types::{IP6_ND, Ip6RaEvent, Watchers};
+use crate::api_types::Watchers;
+use crate::message_types::{IP6_ND, Ip6RaEvent, WantIp6RaEvents, WantIp6RaEventsReply};
 use thalweg_api::{Call, Caller, Clients, Message, Retval};
 use thalweg_graph::Control;
-
-/// Subscribes to events of advertisements, or unsubscribes.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct WantIp6RaEvents {
-    /// True to subscribe, false to unsubscribe.
-    pub enable: bool,
-    /// Client's process id, repeated in events.
-    pub pid: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, WantIp6RaEvents, WantIp6RaEventsReply> =

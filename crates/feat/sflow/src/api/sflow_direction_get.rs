@@ -1,23 +1,9 @@
 //! `sflow_direction_get`: asks for which packets are sampled.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowDirectionGet, SflowDirectionGetReply};
 use crate::state::SFlow;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Asks for which packets are sampled.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SflowDirectionGet;
-
-/// Answers [`SflowDirectionGet`].
-#[derive(Debug, Default, Message)]
-#[api(details, in_progress)]
-pub struct SflowDirectionGetReply {
-    /// 1 for those that are received, 2 sent, 3 both.
-    #[api(name = "sampling_D")]
-    pub sampling_d: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowDirectionGet, SflowDirectionGetReply> =

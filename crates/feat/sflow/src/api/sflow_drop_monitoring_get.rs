@@ -1,23 +1,9 @@
 //! `sflow_drop_monitoring_get`: asks for whether dropped packets are sampled.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowDropMonitoringGet, SflowDropMonitoringGetReply};
 use crate::state::SFlow;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Asks for whether dropped packets are sampled.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SflowDropMonitoringGet;
-
-/// Answers [`SflowDropMonitoringGet`].
-#[derive(Debug, Default, Message)]
-#[api(details, in_progress)]
-pub struct SflowDropMonitoringGetReply {
-    /// 1 if they are.
-    #[api(name = "drop_M")]
-    pub drop_m: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowDropMonitoringGet, SflowDropMonitoringGetReply> =

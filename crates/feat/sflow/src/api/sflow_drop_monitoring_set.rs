@@ -1,18 +1,9 @@
 //! `sflow_drop_monitoring_set`: sets whether dropped packets are sampled.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowDropMonitoringSet, SflowDropMonitoringSetReply};
 use crate::state;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets whether dropped packets are sampled.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SflowDropMonitoringSet {
-    /// 1 if they are.
-    #[api(name = "drop_M")]
-    pub drop_m: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowDropMonitoringSet, SflowDropMonitoringSetReply> =

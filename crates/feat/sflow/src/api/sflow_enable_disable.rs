@@ -1,21 +1,10 @@
 //! `sflow_enable_disable`: samples an interface's packets.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowEnableDisable, SflowEnableDisableReply};
 use crate::state;
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
-
-/// Samples an interface's packets, or no longer.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SflowEnableDisable {
-    /// Whether to.
-    pub enable_disable: bool,
-    /// The interface, by the index that all other messages use.
-    pub hw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowEnableDisable, SflowEnableDisableReply> =

@@ -1,23 +1,9 @@
 //! `sflow_header_bytes_get`: asks for how much of a packet is sent.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowHeaderBytesGet, SflowHeaderBytesGetReply};
 use crate::state::SFlow;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Asks for how much of a packet is sent.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SflowHeaderBytesGet;
-
-/// Answers [`SflowHeaderBytesGet`].
-#[derive(Debug, Default, Message)]
-#[api(details, in_progress)]
-pub struct SflowHeaderBytesGetReply {
-    /// Bytes.
-    #[api(name = "header_B")]
-    pub header_b: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowHeaderBytesGet, SflowHeaderBytesGetReply> =

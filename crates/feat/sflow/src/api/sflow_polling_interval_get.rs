@@ -1,23 +1,9 @@
 //! `sflow_polling_interval_get`: asks for how often counters are polled.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowPollingIntervalGet, SflowPollingIntervalGetReply};
 use crate::state::SFlow;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Asks for how often counters are polled.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct SflowPollingIntervalGet;
-
-/// Answers [`SflowPollingIntervalGet`].
-#[derive(Debug, Default, Message)]
-#[api(details, in_progress)]
-pub struct SflowPollingIntervalGetReply {
-    /// Seconds.
-    #[api(name = "polling_S")]
-    pub polling_s: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowPollingIntervalGet, SflowPollingIntervalGetReply> =

@@ -1,18 +1,9 @@
 //! `sflow_polling_interval_set`: sets how often counters are polled.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowPollingIntervalSet, SflowPollingIntervalSetReply};
 use crate::state;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets how often counters are polled.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SflowPollingIntervalSet {
-    /// Seconds.
-    #[api(name = "polling_S", default = 20)]
-    pub polling_s: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowPollingIntervalSet, SflowPollingIntervalSetReply> =

@@ -1,18 +1,9 @@
 //! `sflow_sampling_rate_set`: sets the sampling rate.
 
-use crate::api_module::SFLOW;
+use crate::message_types::{SFLOW, SflowSamplingRateSet, SflowSamplingRateSetReply};
 use crate::state;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets the sampling rate.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SflowSamplingRateSet {
-    /// Sampling rate N, for one packet in N; 0 disables sampling.
-    #[api(name = "sampling_N", default = 10000)]
-    pub sampling_n: u32,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SflowSamplingRateSet, SflowSamplingRateSetReply> =

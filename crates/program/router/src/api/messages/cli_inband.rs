@@ -1,33 +1,15 @@
 //! `cli_inband`: a command line as a message.
 
-use thalweg_api::schema::Module;
-use thalweg_api::{Call, Later, Message, Retval};
+use crate::api::message_types::{CliInband, CliInbandReply, VLIB};
+use thalweg_api::{Call, Later, Retval};
 use thalweg_cli::{Gone, Reply, Status};
 use thalweg_graph::Control;
-
-/// Sends commands.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct CliInband {
-    /// One or more lines.
-    pub cmd: String,
-}
-
-/// Answers [`CliInband`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct CliInbandReply {
-    /// What the commands printed, and the error of one that failed.
-    pub reply: String,
-}
-
-static MODULE: &Module = &thalweg_engine::api_modules::VLIB;
 
 /// Size of a long reply in bytes: a copy of fewer takes some tenths of a millisecond.
 const LONG: usize = 1 << 20;
 
 /// The service.
-pub static SERVICE: Call<Control, CliInband, CliInbandReply> = Call::later(MODULE, handle);
+pub static SERVICE: Call<Control, CliInband, CliInbandReply> = Call::later(&VLIB, handle);
 
 fn handle(c: &mut Control, request: CliInband, later: Later<CliInbandReply>) {
     let mut later = Some(later);

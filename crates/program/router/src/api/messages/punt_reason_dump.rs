@@ -1,25 +1,9 @@
 //! `punt_reason_dump`: why packets are punted.
 
-use crate::api::punt::{PUNT, PuntReason};
-use thalweg_api::{Details, Dump, Message};
+use crate::api::message_types::{PUNT, PuntReason, PuntReasonDetails, PuntReasonDump};
+use thalweg_api::{Details, Dump};
 use thalweg_engine::punt;
 use thalweg_graph::Control;
-
-/// Asks for the reasons.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct PuntReasonDump {
-    /// Which one; no name means all.
-    pub reason: PuntReason,
-}
-
-/// A reason.
-#[derive(Debug, Message)]
-#[api(details)]
-pub struct PuntReasonDetails {
-    /// The reason.
-    pub reason: PuntReason,
-}
 
 /// The service.
 pub static SERVICE: Dump<Control, PuntReasonDump, PuntReasonDetails> = Dump::new(&PUNT, handle);

@@ -1,16 +1,8 @@
 //! `punt_socket_deregister`: hands packets to a program no longer.
 
-use crate::api::punt::{PUNT, Punt};
-use thalweg_api::{Call, Message, Retval};
+use crate::api::message_types::{PUNT, PuntSocketDeregister, PuntSocketDeregisterReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Hands packets to a socket no longer.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct PuntSocketDeregister {
-    /// Which packets.
-    pub punt: Punt,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, PuntSocketDeregister, PuntSocketDeregisterReply> =

@@ -1,22 +1,11 @@
 //! `set_punt`: has UDP ports punted.
 
-use crate::api::messages::acl_dump::IpProto;
-use crate::api::punt::{PUNT, Punt, PuntType};
+use crate::api::message_types::{IpProto, PUNT, PuntType, SetPunt, SetPuntReply};
 use thalweg_api::types::AddressFamily;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_engine::cli::set_punt::NO_TCP;
 use thalweg_engine::punt::{self, Port};
 use thalweg_graph::Control;
-
-/// Has packets punted, or no longer.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct SetPunt {
-    /// From now on.
-    pub is_add: bool,
-    /// Which packets.
-    pub punt: Punt,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, SetPunt, SetPuntReply> = Call::new(&PUNT, handle);
