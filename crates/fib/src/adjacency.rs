@@ -18,6 +18,8 @@ pub enum Peer {
     Multicast,
     /// The packet's destination, which has to be resolved.
     Glean,
+    /// Whoever the link header names that the packet came with.
+    AsWritten,
 }
 
 impl Peer {
@@ -26,7 +28,7 @@ impl Peer {
     pub fn address(self) -> Option<IpAddr> {
         match self {
             Peer::Neighbor(address) => Some(address),
-            Peer::PointToPoint | Peer::Multicast | Peer::Glean => None,
+            Peer::PointToPoint | Peer::Multicast | Peer::Glean | Peer::AsWritten => None,
         }
     }
 }

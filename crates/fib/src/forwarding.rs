@@ -578,6 +578,7 @@ impl Forwarding {
             // No resolution: whatever is at the other end receives it.
             (true, false, ..) => (Kind::REWRITE, None),
             (true, true, Peer::Glean, _) => (Kind::GLEAN, None),
+            (true, true, Peer::AsWritten, _) => (Kind::AS_WRITTEN, None),
             (true, true, Peer::Multicast, _) => (Kind::MULTICAST, Some(key.link.multicast_mac())),
             (true, true, _, None) => (Kind::INCOMPLETE, None),
             (true, true, _, Some(mac)) => (Kind::REWRITE, Some(mac)),

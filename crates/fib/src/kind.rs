@@ -56,6 +56,8 @@ impl Kind {
     pub const UNRESOLVED: Kind = Kind(14);
     /// Look up again, as if the packet had come by another interface.
     pub const INTERFACE_RX: Kind = Kind(15);
+    /// The link header that the packet came with, which was written for this interface.
+    pub const AS_WRITTEN: Kind = Kind(16 | Kind::SENT);
 
     /// Number of kinds there may be.
     pub const LIMIT: usize = 64;
@@ -122,7 +124,7 @@ const fn decl(
 }
 
 /// The kinds of this crate, by number.
-pub(crate) const OWN: [KindDecl; 16] = [
+pub(crate) const OWN: [KindDecl; 17] = [
     decl("miss", 0, drop),
     decl("adjacency", 5, adjacency),
     decl("incomplete", 3, adjacency),
@@ -143,6 +145,7 @@ pub(crate) const OWN: [KindDecl; 16] = [
     decl("interface-rx", 9, |f, c, dpo| {
         format!("interface-rx-dpo: {}", c.interface_name(f.table().get(dpo).state().tx_if()))
     }),
+    decl("as-written", 5, adjacency),
 ];
 
 fn drop(_: &Forwarding, _: &Control, _: Dpo) -> String {
@@ -158,6 +161,7 @@ fn adjacency(f: &Forwarding, c: &Control, dpo: Dpo) -> String {
         (Kind::INCOMPLETE, Some((_, Some(nh)))) => format!("arp-{link}: via {nh}"),
         (Kind::MIDCHAIN, _) => format!("{link}-midchain: via"),
         (Kind::MULTICAST, _) => format!("{link}-mcast:"),
+        (Kind::AS_WRITTEN, _) => format!("{link}-as-written:"),
         (_, Some((_, Some(nh)))) => format!("{link} via {nh}"),
         _ => format!("{link} via point-to-point"),
     };

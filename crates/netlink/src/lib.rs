@@ -28,7 +28,9 @@ pub use monitor::{LinkChange, LinkMonitor};
 pub use neighbour::{Neighbour, delete_neighbour, set_neighbour};
 pub use notices::{Group, Notice, Notices};
 pub use route::{Route, tables};
-pub use setup::{LinkSettings, add_address, add_default_route, delete_address};
+pub use setup::{
+    LinkSettings, add_address, add_default_route, add_vlan, delete_address, delete_link,
+};
 pub use socket::{HIGHEST_SENDABLE_GROUP, Port, Protocol, Question, SocketRow, rows, socket_table};
 
 /// Entry for fuzzing: reads a datagram as links, addresses, neighbours and routes, and as the

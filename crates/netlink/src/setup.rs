@@ -9,13 +9,22 @@ use crate::address::{RTM_DELADDR, RTM_NEWADDR};
 use crate::socket::{Port, Question};
 use crate::wire::{Header, Writer, put_address};
 
+const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
 const RTM_SETLINK: u16 = 19;
 const RTM_NEWROUTE: u16 = 24;
 
 const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VLAN_PROTOCOL: u16 = 5;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_OIF: u16 = 4;
@@ -81,6 +90,39 @@ impl LinkSettings {
     }
 }
 
+/// Makes a VLAN link, of those frames of another link that have a tag. `protocol` is the tag's TPID.
+///
+/// # Errors
+/// If the name is in use, there is no such link, or the kernel refuses: `EOPNOTSUPP` without its
+/// module `8021q`.
+pub fn add_vlan(port: &Port, name: &str, lower: u32, protocol: u16, id: u16) -> io::Result<()> {
+    let encode = |out: &mut Vec<u8>, header: Header| {
+        let mut w = Writer::with_payload(out, header, &[0; 16]);
+        w.text(IFLA_IFNAME, name).u32(IFLA_LINK, lower);
+        w.nest(IFLA_LINKINFO, |w| {
+            w.text(IFLA_INFO_KIND, "vlan");
+            w.nest(IFLA_INFO_DATA, |w| {
+                w.u16(IFLA_VLAN_ID, id).bytes(IFLA_VLAN_PROTOCOL, &protocol.to_be_bytes());
+            });
+        });
+        w.finish();
+    };
+    port.ask(Question::new(), RTM_NEWLINK, encode, |_| {})
+}
+
+/// Deletes the link of an index.
+///
+/// # Errors
+/// If there is no such link, or the kernel refuses.
+pub fn delete_link(port: &Port, index: u32) -> io::Result<()> {
+    let mut head = [0; 16];
+    head[4..8].copy_from_slice(&index.to_ne_bytes());
+    let encode = |out: &mut Vec<u8>, header: Header| {
+        Writer::with_payload(out, header, &head).finish();
+    };
+    port.ask(Question::one(0), RTM_DELLINK, encode, |_| {})
+}
+
 fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { AF_INET } else { AF_INET6 }
 }
@@ -143,6 +185,8 @@ mod tests {
         assert!(add_address(&port, none, "192.0.2.1".parse().unwrap(), 24).is_err());
         assert!(delete_address(&port, none, "192.0.2.1".parse().unwrap(), 24).is_err());
         assert!(add_default_route(&port, none, "192.0.2.2".parse().unwrap()).is_err());
+        assert!(add_vlan(&port, "never", none, 0x8100, 7).is_err());
+        assert!(delete_link(&port, none).is_err());
         // Nothing is asked for.
         assert!(LinkSettings::default().set(&port, none).is_ok());
     }

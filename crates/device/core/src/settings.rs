@@ -105,8 +105,15 @@ impl Section<Control> for Settings {
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let all = c.state::<Interfaces>();
         let all = all.borrow();
-        let (mains, subs): (Vec<_>, Vec<_>) =
-            all.iter().filter(|v| v.sw_if != SwIfIndex(0)).partition(|v| v.sub.is_none());
+        // What a setting of another interface makes is said by that.
+        let is_of_another = |v: &InterfaceView| {
+            let device = all.device(v.parent.unwrap_or(v.sw_if));
+            device.is_some_and(|device| device.is_of_another())
+        };
+        let (mains, subs): (Vec<_>, Vec<_>) = all
+            .iter()
+            .filter(|v| v.sw_if != SwIfIndex(0) && !is_of_another(v))
+            .partition(|v| v.sub.is_none());
         // Tunnels are made when what they lead over is there, and so after others.
         let has_tunnels = mains.iter().any(|v| v.kind == crate::interface::Kind::Tunnel);
         let (loopbacks, others): (Vec<_>, Vec<_>) =
@@ -125,7 +132,7 @@ impl Section<Control> for Settings {
                 .chain(&subs)
                 .zip(1..)
                 .all(|(v, index)| v.sw_if == SwIfIndex(index));
-        for v in all.iter() {
+        for v in all.iter().filter(|v| !is_of_another(v)) {
             let name = v.name.as_str();
             let local = v.sw_if == SwIfIndex(0);
             match (v.sub, v.parent.and_then(|parent| all.get(parent))) {

@@ -64,6 +64,8 @@ pub struct HostSide {
     pub mac: Option<MacAddr>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
+    /// It is left down; others are brought up.
+    pub down: bool,
     /// Bridge to be a port of.
     pub bridge: Option<String>,
     /// IPv4 address and prefix length.
@@ -81,6 +83,11 @@ pub struct HostSide {
 pub struct TapConfig {
     /// Number in its name; the lowest free one if `None`.
     pub id: Option<u32>,
+    /// Lowest number that is taken without an `id`.
+    pub least_id: u32,
+    /// Who made it, and how that unmakes it: "the pair of eth0 (`lcp delete eth0')". The user does
+    /// not delete it, and it is no part of the configuration.
+    pub owner: Option<String>,
     /// Name of the interface instead of `tap<id>` or `tun<id>`.
     pub if_name: Option<String>,
     /// MAC address of the router's end; by default `02:fe` and the device's last four bytes.
@@ -103,6 +110,8 @@ impl Default for TapConfig {
     fn default() -> TapConfig {
         TapConfig {
             id: None,
+            least_id: 0,
+            owner: None,
             if_name: None,
             mac: None,
             rx_queues: 1,

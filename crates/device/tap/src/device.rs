@@ -19,8 +19,9 @@ use thalweg_device::{
     interface,
 };
 use thalweg_device_linux::follow::{self, LinkBy};
-use thalweg_device_linux::{Framing, IfInfo, default_mac};
+use thalweg_device_linux::{Framing, IfInfo, Namespace, default_mac};
 use thalweg_graph::{Control, FileInfo, NodeId, RxMode};
+use thalweg_netlink::Port;
 
 /// Device type: VPP's clients know TAPs by this one.
 pub(crate) const DEV_TYPE: &str = "virtio";
@@ -66,6 +67,8 @@ pub(crate) struct Tap {
     missed: Cell<u64>,
     /// The interface is up: what the kernel drops is a loss.
     is_up: Cell<bool>,
+    /// Carrier of the device while the interface is up.
+    carrier: Cell<bool>,
     /// Times that losses were not asked for, as there are many TAPs.
     unasked: Cell<usize>,
     /// Why the device is not there, as it was said last.
@@ -101,13 +104,13 @@ fn open(c: &Control, config: &TapConfig, name: Option<&str>) -> Result<Host, Err
 }
 
 /// Returns the number of a new TAP.
-fn new_id(c: &Control, wanted: Option<u32>) -> Option<u32> {
+fn new_id(c: &Control, wanted: Option<u32>, least: u32) -> Option<u32> {
     let taps = c.state::<Taps>();
     let taps = taps.borrow();
     let used: std::collections::BTreeSet<u32> = taps.0.values().map(|t| t.id).collect();
     match wanted {
         Some(id) => (!used.contains(&id)).then_some(id),
-        None => (0..=MAX_ID).find(|id| !used.contains(id)),
+        None => (least..=MAX_ID).find(|id| !used.contains(id)),
     }
 }
 
@@ -115,7 +118,7 @@ fn new_id(c: &Control, wanted: Option<u32>) -> Option<u32> {
 fn naming(c: &Control, config: &TapConfig) -> Result<(u32, String), Error> {
     let kind = if config.framing() == Framing::Ip { "tun" } else { "tap" };
     let taken = || Error::IdTaken(format!("{kind}{}", config.id.unwrap_or_default()));
-    let id = match new_id(c, config.id) {
+    let id = match new_id(c, config.id, config.least_id) {
         Some(id) => id,
         None if config.id.is_some() => return Err(taken()),
         None => return Err(DeviceError::Full.into()),
@@ -167,6 +170,7 @@ pub fn create(c: &mut Control, mut config: TapConfig) -> Result<SwIfIndex, Error
         wanted_mtu: Cell::new(None),
         rx,
         is_up: Cell::new(false),
+        carrier: Cell::new(true),
         unasked: Cell::new(0),
         trouble: RefCell::default(),
         input,
@@ -217,10 +221,70 @@ fn make_interface(
 /// If there is no such interface, or it is none.
 pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     let name = interface::view(c, sw_if)?.name;
-    if Taps::get(c, sw_if).is_none() {
+    let Some(tap) = Taps::get(c, sw_if) else {
         return Err(DeviceError::Failed(format!("`{name}' is not a tap interface")));
+    };
+    match &tap.config.owner {
+        Some(owner) => Err(DeviceError::Failed(format!("`{name}' belongs to {owner}"))),
+        None => interface::delete(c, sw_if),
     }
-    interface::delete(c, sw_if)
+}
+
+/// The kernel's end of a TAP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostView {
+    /// Name of the device.
+    pub name: String,
+    /// Its index in its namespace.
+    pub ifindex: u32,
+    /// There is none now: name and index are those that it had.
+    pub is_away: bool,
+}
+
+/// Returns the kernel's end of a TAP; `None` if the interface is none.
+pub fn host(c: &Control, sw_if: SwIfIndex) -> Option<HostView> {
+    let tap = Taps::get(c, sw_if)?;
+    let info = tap.info.borrow();
+    let (name, ifindex) = (info.name.clone(), info.ifindex);
+    Some(HostView { name, ifindex, is_away: tap.is_away() })
+}
+
+/// Returns where the kernel's end of a TAP is: its namespace, unless that is the router's own, and
+/// its index there. `None` if there is no such device now.
+pub fn place(c: &Control, sw_if: SwIfIndex) -> Option<(Option<Namespace>, u32)> {
+    let tap = Taps::get(c, sw_if)?;
+    let host = tap.host.borrow();
+    let host = host.as_ref()?;
+    // Without a descriptor left, the device cannot be watched.
+    let namespace = host.namespace().map(Namespace::try_clone).transpose().ok()?;
+    Some((namespace, host.info.ifindex))
+}
+
+/// Gives the kernel's end of a TAP a carrier, or takes it away, for as long as the interface is up;
+/// without one it has none in any case.
+///
+/// # Errors
+/// If the interface is no TAP, or the kernel refuses.
+pub fn set_carrier(c: &Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
+    let Some(tap) = Taps::get(c, sw_if) else {
+        let name = c.interface_name(sw_if);
+        return Err(DeviceError::Failed(format!("`{name}' is not a tap interface")));
+    };
+    tap.carrier.set(on);
+    if tap.is_up.get() { tap.set_carrier(on) } else { Ok(()) }
+}
+
+/// Has requests made to the kernel about the other end of a TAP, in its namespace; `None` if there
+/// is no such device now. The job gets a port and the device's index.
+pub fn ask_host<T>(
+    c: &Control,
+    sw_if: SwIfIndex,
+    job: impl FnOnce(&Port, u32) -> T,
+) -> Option<T> {
+    let tap = Taps::get(c, sw_if)?;
+    let host = tap.host.borrow();
+    let host = host.as_ref()?;
+    Some(job(host.port(), host.info.ifindex))
 }
 
 impl Tap {
@@ -365,7 +429,7 @@ impl Tap {
         self.ask_dropped(c, sw_if);
         self.is_up.set(up);
         self.rx.notify(c, self.input, || ToInput::Admin { sw_if, up });
-        if up { self.set_carrier(true) } else { Ok(()) }
+        if up { self.set_carrier(self.carrier.get()) } else { Ok(()) }
     }
 
     /// Leaves a namespace whose name leads to it no longer, so that it can go, and makes the device
@@ -485,6 +549,10 @@ impl Device for TapDevice {
         })
     }
 
+    fn is_of_another(&self) -> bool {
+        self.0.config.owner.is_some()
+    }
+
     fn tx_queues(&self) -> u32 {
         u32::from(self.0.config.tx_queues)
     }
@@ -591,6 +659,6 @@ impl Tap {
 
     /// Returns whether the device shows a carrier.
     pub(crate) fn has_carrier(&self) -> bool {
-        !self.is_away() && self.is_up.get()
+        !self.is_away() && self.is_up.get() && self.carrier.get()
     }
 }

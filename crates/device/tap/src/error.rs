@@ -126,7 +126,7 @@ impl Error {
     }
 
     /// VPP's number of the error, for the binary API.
-    pub(crate) fn code(&self) -> i32 {
+    pub fn code(&self) -> i32 {
         match self {
             Error::NoDriver(_) | Error::Namespace(NamespaceError::Unknown { .. }) => -12,
             Error::Namespace(_) => -13,

@@ -145,6 +145,16 @@ impl Host {
         self.close();
     }
 
+    /// Returns the namespace that it is in; `None` if that is the router's own.
+    pub(crate) fn namespace(&self) -> Option<&Namespace> {
+        self.place.namespace.as_ref()
+    }
+
+    /// The way of requests about it.
+    pub(crate) fn port(&self) -> &Port {
+        &self.place.port
+    }
+
     /// Returns the device as it is now, if it is there.
     pub(crate) fn look(&self) -> Option<IfInfo> {
         Link::find_by(&self.place.port, self.info.ifindex).ok().flatten().map(IfInfo::from)
@@ -248,7 +258,7 @@ fn set_up(port: &Port, config: &TapConfig, link: &Link, adopted: bool) -> Result
         };
         add_address(port, link.index, ip, length).map_err(failed(what))?;
     }
-    if !link.is_up() {
+    if !link.is_up() && !host.down {
         set("bring it up", LinkSettings { up: Some(true), ..all })?;
     }
     let gateways = [host.ip4_gw.map(IpAddr::V4), host.ip6_gw.map(IpAddr::V6)];

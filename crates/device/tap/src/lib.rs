@@ -19,7 +19,7 @@ mod settings;
 mod sys;
 
 pub use config::{Flags, HostSide, TapConfig};
-pub use device::{create, delete};
+pub use device::{HostView, ask_host, create, delete, host, place, set_carrier};
 pub use error::Error;
 
 use thalweg_engine::Feature;

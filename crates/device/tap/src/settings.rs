@@ -156,7 +156,7 @@ impl Section<Control> for Settings {
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
-        for (_, tap) in Taps::all(c) {
+        for (_, tap) in Taps::all(c).into_iter().filter(|(_, t)| t.config.owner.is_none()) {
             dump(&tap, out);
         }
     }

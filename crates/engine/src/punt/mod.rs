@@ -107,6 +107,8 @@ pub struct Receivers {
     redirected: Vec<Arc<Redirected>>,
     /// UDP ports that are always punted.
     ports: Arc<BTreeSet<Port>>,
+    /// Interfaces with a host behind them.
+    hosts: Arc<BTreeSet<SwIfIndex>>,
 }
 
 impl Receivers {
@@ -162,12 +164,20 @@ impl Punt {
     }
 
     /// Returns whether any node takes the packets of a reason that an interface has received, or
-    /// they are [redirected](redirect).
+    /// they are [redirected](redirect), or there is a [host](set_hosts) for them.
     #[inline]
     pub fn is_wanted(&self, guard: &Guard<'_>, reason: Reason, rx_if: SwIfIndex) -> bool {
         let receivers = self.0.load(guard);
         let redirected = receivers.redirected.get(usize::from(reason.0));
-        receivers.is_taken(reason) || redirected.is_some_and(|of| of.contains(rx_if))
+        receivers.is_taken(reason)
+            || redirected.is_some_and(|of| of.contains(rx_if))
+            || receivers.hosts.contains(&rx_if)
+    }
+
+    /// Returns whether a [host](set_hosts) takes what the router has no use for of an interface.
+    #[inline]
+    pub fn has_host(&self, guard: &Guard<'_>, rx_if: SwIfIndex) -> bool {
+        self.0.load(guard).hosts.contains(&rx_if)
     }
 }
 
@@ -236,6 +246,7 @@ struct Registry {
     /// By owner of reasons: interfaces whose packets are redirected.
     redirected: BTreeMap<&'static str, Arc<Redirected>>,
     ports: Arc<BTreeSet<Port>>,
+    hosts: Arc<BTreeSet<SwIfIndex>>,
 }
 
 /// A reason as `show` commands see it.
@@ -265,8 +276,8 @@ pub(crate) fn init(c: &mut Control) {
     c.share(snapshot);
     let of_worker = |_| OfWorker(std::array::from_fn(|_| Counts::default()));
     let counts = c.config().workers.iter().map(of_worker).collect();
-    let (redirected, ports) = (BTreeMap::new(), Arc::default());
-    c.insert(Registry { reasons: Vec::new(), writer, counts, redirected, ports });
+    let (redirected, ports, hosts) = (BTreeMap::new(), Arc::default(), Arc::default());
+    c.insert(Registry { reasons: Vec::new(), writer, counts, redirected, ports, hosts });
 }
 
 /// Publishes the receivers whose nodes exist: before the graph is built, none does.
@@ -280,8 +291,8 @@ pub(crate) fn publish(c: &mut Control) {
     let nodes = registry.reasons.iter().map(node).collect();
     let of = |e: &Entry| registry.redirected.get(e.decl.from).cloned().unwrap_or_default();
     let redirected = registry.reasons.iter().map(of).collect();
-    let ports = registry.ports.clone();
-    registry.writer.publish(c.domain(), Receivers { nodes, redirected, ports });
+    let (ports, hosts) = (registry.ports.clone(), registry.hosts.clone());
+    registry.writer.publish(c.domain(), Receivers { nodes, redirected, ports, hosts });
 }
 
 /// Has packets that these interfaces have received punted whatever the reason, if it is one of the
@@ -289,6 +300,15 @@ pub(crate) fn publish(c: &mut Control) {
 /// called with all such interfaces on each change.
 pub fn redirect(c: &mut Control, from: &'static str, interfaces: Redirected) {
     c.state::<Registry>().borrow_mut().redirected.insert(from, Arc::new(interfaces));
+    publish(c);
+}
+
+/// Has packets that these interfaces have received punted whatever the reason, with fragments and
+/// what the router reads itself, as a host's network stack stands behind each of them: a node on
+/// the protocols' punt arcs passes them to it. To be called with all such interfaces on each
+/// change.
+pub fn set_hosts(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
+    c.state::<Registry>().borrow_mut().hosts = Arc::new(interfaces);
     publish(c);
 }
 

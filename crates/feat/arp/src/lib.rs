@@ -3,7 +3,7 @@
 //! Workers answer requests and report senders; the table of neighbours, and what happens to packets
 //! meanwhile, is [`thalweg_feat_neighbor`]'s.
 //!
-//! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
+//! * [`nodes`]: `arp-input`, `arp-reply`, `ip4-arp` and `ip4-glean`.
 //! * [`addrs`]: the interfaces' addresses, which the IPv4 feature passes with [`set_addresses`].
 #![forbid(unsafe_code)]
 
@@ -32,6 +32,7 @@ pub use resolver::{
 };
 
 use thalweg_engine::Feature;
+use thalweg_graph::{ArcDecl, ArcKey};
 
 /// The feature.
 pub static FEATURE: Feature = Feature {
@@ -39,6 +40,7 @@ pub static FEATURE: Feature = Feature {
     about: "ARP, which resolves IPv4 neighbours",
     needs: &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_neighbor::FEATURE],
     nodes: nodes::NODES,
+    arcs: &[&ArcDecl { name: "arp", key: ArcKey::Rx, end: "arp-reply" }],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     init: resolver::init,

@@ -145,7 +145,7 @@ impl Resolver for ArpResolver {
     }
 
     fn reporters(&self) -> &'static [&'static str] {
-        &["arp-input"]
+        &["arp-input", "arp-reply"]
     }
 
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {

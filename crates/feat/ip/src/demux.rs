@@ -175,8 +175,13 @@ impl<V: Local> Node for ToRouter<V> {
         self.used = cx.arcs().is_used(self.arc);
     }
 
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         if let Err(verdict) = V::whole(p.data()) {
+            // A host reassembles what the router does not.
+            if self.demux.punt.has_host(cx.guard(), p.rx_if()) {
+                self.demux.reasons.unknown_protocol.mark(&mut p);
+                return V::PUNT;
+            }
             return verdict;
         }
         if self.used

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_fib::{Dpo, Kind};
-use thalweg_graph::{BuildCx, Built, ErrorCode, FrameVerdict, Node, NodeCx, Verdict};
+use thalweg_graph::{BuildCx, Built, ErrorCode, FrameVerdict, Node, NodeCx, NodeId, Verdict};
 
 /// What packets of a version that leave have of their own. Verdicts and drop reasons are those of
 /// its node for them.
@@ -39,7 +39,9 @@ impl<V: Leaving> Node for RewriteOut<V> {
         let entry = self.link.dpos.get(Dpo(p.aux()));
         let state = entry.state();
         // A packet that a feature held may find another adjacency under this number.
-        let sends = state.kind.is_complete() || V::HAS_GROUPS && state.kind == Kind::MULTICAST;
+        let as_written = state.kind == Kind::AS_WRITTEN;
+        let to_group = V::HAS_GROUPS && state.kind == Kind::MULTICAST;
+        let sends = state.kind.is_complete() || as_written || to_group;
         if !sends || state.tx_if() != p.tx_if() {
             return Verdict::drop(V::LOST);
         }
@@ -47,6 +49,12 @@ impl<V: Leaving> Node for RewriteOut<V> {
             && let Some(verdict) = V::exceeding(&p, state.mtu)
         {
             return verdict;
+        }
+        if as_written {
+            // Nothing but its link header was stepped over.
+            let there = p.push(p.stepped()).is_some();
+            let output = Verdict::node(NodeId(entry.next() as u16));
+            return if there { output } else { Verdict::drop(V::NO_ROOM) };
         }
         self.link.write(&mut p, entry, state).unwrap_or(Verdict::drop(V::NO_ROOM))
     }

@@ -20,6 +20,7 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_feat_ip4::FEATURE,
     &thalweg_feat_mss_clamp::FEATURE,
     &thalweg_feat_ip6::FEATURE,
+    &thalweg_feat_lcp::FEATURE,
     &thalweg_feat_ra::FEATURE,
     &thalweg_feat_mld::FEATURE,
     &thalweg_feat_mpls::FEATURE,

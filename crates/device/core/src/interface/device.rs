@@ -78,6 +78,10 @@ pub trait Device: 'static {
     fn hardware_json(&self, _c: &Control) -> serde_json::Value {
         serde_json::Value::Null
     }
+    /// Returns whether the setting of another interface makes it: configurations do not say it.
+    fn is_of_another(&self) -> bool {
+        false
+    }
     /// Receive queues.
     fn rx_queues(&self) -> Vec<RxQueue> {
         Vec::new()

@@ -137,6 +137,7 @@ mod tests {
             namespace: Some("lab".into()),
             mac: Some(MacAddr([2, 0, 0, 0, 0, 2])),
             mtu: Some(9000),
+            down: false,
             bridge: None,
             ip4: Some(("192.0.2.1".parse().unwrap(), 24)),
             ip6: Some(("2001:db8::1".parse().unwrap(), 64)),

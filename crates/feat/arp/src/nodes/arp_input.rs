@@ -3,7 +3,8 @@
 //!
 //! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface of replies.
 //! Next: the rx interface's output, for requests that were turned into replies in place. Packets
-//! that were only learned from end here; others are dropped with a reason.
+//! that were only learned from end here; others are dropped with a reason. Those of interfaces with
+//! features on the arc `arp` pass these first, and come to `arp-reply`, which does the same.
 
 use crate::addrs::IfAddrs;
 use crate::counters::{ArpCounters, Counted};
@@ -16,7 +17,7 @@ use thalweg_device::{IfTable, Interfaces, SwIfIndex};
 use thalweg_feat_neighbor::arping::Ear;
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
 use thalweg_fib::{RouteBook, Routes};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{ArcId, BuildCx, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
 use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
@@ -48,20 +49,26 @@ thalweg_graph::errors! {
 pub static NODE: NodeDecl = NodeDecl {
     name: "arp-input",
     errors: ERRORS,
-    build: |cx| {
-        Built::node(ArpInput {
-            addrs: cx.shared(),
-            interfaces: Interfaces::table(cx),
-            routes: cx.shared::<RouteBook>().all(),
-            counters: cx.shared(),
-            reporter: Reporter::new(cx),
-            ear: Ear::new(cx),
-        })
-    },
+    build: |cx| build(cx, Some(cx.arc("arp"))),
     ..NodeDecl::DEFAULT
 };
 
+/// Builds the node, before the features of an arc or behind them.
+pub(super) fn build(cx: &BuildCx<'_>, arc: Option<ArcId>) -> Built {
+    Built::node(ArpInput {
+        arc,
+        addrs: cx.shared(),
+        interfaces: Interfaces::table(cx),
+        routes: cx.shared::<RouteBook>().all(),
+        counters: cx.shared(),
+        reporter: Reporter::new(cx),
+        ear: Ear::new(cx),
+    })
+}
+
 struct ArpInput {
+    /// The arc that packets take first.
+    arc: Option<ArcId>,
     addrs: Arc<Snapshot<IfAddrs>>,
     interfaces: Arc<Snapshot<IfTable>>,
     routes: Vec<Arc<dyn Routes>>,
@@ -248,6 +255,11 @@ impl ArpAction {
 
 impl Node for ArpInput {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        if let Some(arc) = self.arc
+            && let Some(feature) = cx.arcs().first(arc, p.rx_if())
+        {
+            return Verdict::node(feature);
+        }
         let arp = match read(&p) {
             Ok(arp) => arp,
             Err(v) => return v,

@@ -449,9 +449,10 @@ impl EthernetInput {
                 (kind, header) = (u16::from_be_bytes([c, d]), HEADER + 4);
             }
         }
-        let verdict = match self.types.load(cx.guard()).get(kind) {
+        let types = self.types.load(cx.guard());
+        let verdict = match types.get(kind) {
             Some(id) => Verdict::node(id),
-            None if kind < 0x600 => Verdict::drop(LLC),
+            None if kind < 0x600 => types.llc().map_or(Verdict::drop(LLC), Verdict::node),
             None if is_tag(kind) => Verdict::drop(VLAN),
             None => Verdict::drop(UNKNOWN),
         };

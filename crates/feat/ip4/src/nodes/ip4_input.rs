@@ -118,7 +118,7 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     }
     let (src, dst) = (h[12], h[16]);
     // First bytes 1 to 126 and 128 to 223 are unicast.
-    if src.wrapping_sub(1) >= 223 || src == 127 {
+    if (src.wrapping_sub(1) >= 223 || src == 127) && !is_of_starting_host(h) {
         return Err(bad_source(src));
     }
     if dst.wrapping_sub(1) < 223 && dst != 127 {
@@ -206,6 +206,14 @@ fn halves<V: Lanes>(word: V) -> V {
 #[inline(always)]
 fn header_sums<V: Lanes>([a, b, c, d, e]: [V; 5]) -> V {
     halves(halves(halves(a) + halves(b) + halves(c) + halves(d) + halves(e)))
+}
+
+/// Returns whether a packet is one that a host sends before it has an address: to whoever can give
+/// it one, or to a group of the link (RFC 1122 section 3.2.1.3 (a), RFC 2131, RFC 3376 section
+/// 4.2.13). No router forwards it.
+#[cold]
+fn is_of_starting_host(h: &[u8; 20]) -> bool {
+    h[12..16] == [0; 4] && (h[16..20] == [255; 4] || h[16..19] == [224, 0, 0])
 }
 
 #[cold]

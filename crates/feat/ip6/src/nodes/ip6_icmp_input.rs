@@ -106,6 +106,11 @@ impl Node for Ip6IcmpInput {
                 let event = Event::new(self.topics.echo_reply, p.rx_if(), now, &report);
                 // A flood of them must not cost others their place.
                 cx.event_if_room(event);
+                // A host that shares the address may wait for it, too.
+                if self.punt.has_host(cx.guard(), p.rx_if()) {
+                    self.reasons.icmp_message.mark(&mut p);
+                    return PUNT;
+                }
             }
             _ if self.punt.is_wanted(cx.guard(), self.reasons.icmp_message, p.rx_if()) => {
                 self.reasons.icmp_message.mark(&mut p);

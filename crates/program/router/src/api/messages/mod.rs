@@ -6,7 +6,6 @@
 pub mod acl_dump;
 pub mod acl_interface_list_dump;
 pub mod cli_inband;
-pub mod lcp_itf_pair_get;
 pub mod punt_reason_dump;
 pub mod punt_socket_deregister;
 pub mod punt_socket_dump;
@@ -21,7 +20,6 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &acl_dump::SERVICE,
     &acl_interface_list_dump::SERVICE,
     &cli_inband::SERVICE,
-    &lcp_itf_pair_get::SERVICE,
     &punt_reason_dump::SERVICE,
     &punt_socket_deregister::SERVICE,
     &punt_socket_dump::SERVICE,

@@ -1,0 +1,19 @@
+//! `lcp_itf_pair_replace_begin`: begins a replacement of all pairs.
+
+use crate::api_types::LCP;
+use crate::pairs::Pairs;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_graph::Control;
+
+/// Begins a replacement of all pairs.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct LcpItfPairReplaceBegin;
+
+/// The service.
+pub static SERVICE: Call<Control, LcpItfPairReplaceBegin, LcpItfPairReplaceBeginReply> = Call::new(&LCP, handle);
+
+fn handle(c: &mut Control, _: LcpItfPairReplaceBegin) -> Result<LcpItfPairReplaceBeginReply, Retval> {
+    c.state::<Pairs>().borrow_mut().begin_replacing();
+    Ok(LcpItfPairReplaceBeginReply)
+}

@@ -1,0 +1,106 @@
+//! Types and helpers shared by the API messages.
+
+use crate::pairs::{Made, PairView};
+use crate::{Error, Wanted, pairs};
+use thalweg_api::schema::Module;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Message, Retval, Text, api_enum};
+use thalweg_buffer::SwIfIndex;
+use thalweg_device::api_types::view;
+use thalweg_engine::setting::Refused;
+use thalweg_graph::Control;
+
+/// The API module.
+pub static LCP: Module = Module { name: "lcp", folder: "plugins", version: "1.0.0" };
+
+api_enum! {
+    /// What the kernel has.
+    pub struct LcpItfHostType: u8 = "lcp_itf_host_type" {
+        /// An Ethernet device.
+        TAP = 0, "LCP_API_ITF_HOST_TAP";
+        /// A device without Ethernet headers.
+        TUN = 1, "LCP_API_ITF_HOST_TUN";
+    }
+}
+
+/// A pair.
+#[derive(Debug, Message)]
+#[api(details, in_progress)]
+pub struct LcpItfPairDetails {
+    /// The router's interface.
+    pub phy_sw_if_index: InterfaceIndex,
+    /// The router's end of the kernel's device.
+    pub host_sw_if_index: InterfaceIndex,
+    /// The kernel's index.
+    pub vif_index: u32,
+    /// The kernel's name.
+    pub host_if_name: Text<16>,
+    /// What the kernel has.
+    pub host_if_type: LcpItfHostType,
+    /// Its network namespace.
+    pub netns: Text<32>,
+}
+
+impl LcpItfPairDetails {
+    fn of(view: &PairView) -> LcpItfPairDetails {
+        let is_tun = view.pair.made == Made::Tun;
+        LcpItfPairDetails {
+            phy_sw_if_index: InterfaceIndex(view.pair.phy.get()),
+            host_sw_if_index: InterfaceIndex(view.pair.host.get()),
+            vif_index: view.ifindex,
+            host_if_name: view.name.as_str().into(),
+            host_if_type: if is_tun { LcpItfHostType::TUN } else { LcpItfHostType::TAP },
+            netns: view.pair.namespace.as_deref().unwrap_or_default().into(),
+        }
+    }
+}
+
+/// Sends pairs from a number on; returns the cursor, which is all ones at the end.
+pub(crate) fn send(
+    all: &[PairView],
+    cursor: u32,
+    out: &mut Details<LcpItfPairDetails>,
+) -> (Retval, u32) {
+    for pair in all.iter().filter(|pair| pair.number >= cursor as usize) {
+        if out.is_full() {
+            return (Retval::EAGAIN, pair.number as u32);
+        }
+        out.send(&LcpItfPairDetails::of(pair));
+    }
+    (Retval(0), u32::MAX)
+}
+
+/// A request for a pair.
+pub(crate) struct Request<'a> {
+    pub(crate) is_add: bool,
+    pub(crate) sw_if_index: InterfaceIndex,
+    pub(crate) name: &'a str,
+    pub(crate) kind: LcpItfHostType,
+    pub(crate) netns: &'a str,
+}
+
+/// Makes or deletes a pair; returns the router's end of one that was made.
+pub(crate) fn add_del(c: &mut Control, rq: &Request<'_>) -> Result<Option<SwIfIndex>, Retval> {
+    let phy = view(c, rq.sw_if_index)?.sw_if;
+    let refused = |e: Error| Retval::from(Refused::from(e));
+    if !rq.is_add {
+        crate::delete(c, phy).map_err(refused)?;
+        return Ok(None);
+    }
+    let kept = c.state::<pairs::Pairs>().borrow_mut().keep(phy);
+    let wanted = Wanted {
+        phy,
+        name: rq.name.to_owned(),
+        namespace: Some(rq.netns.to_owned()).filter(|netns| !netns.is_empty()),
+        tun: rq.kind == LcpItfHostType::TUN,
+    };
+    // A replacement of all pairs names one that is there.
+    match pairs::get(c, phy).filter(|view| kept && view.pair.name == wanted.name) {
+        Some(view) => Ok(Some(view.pair.host)),
+        None if kept => {
+            crate::delete(c, phy).map_err(refused)?;
+            crate::create(c, &wanted).map(Some).map_err(refused)
+        }
+        None => crate::create(c, &wanted).map(Some).map_err(refused),
+    }
+}

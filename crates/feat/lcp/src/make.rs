@@ -1,0 +1,396 @@
+//! Making pairs and deleting them.
+
+use crate::error::Error;
+use crate::pairs::{Made, Pair, Pairs};
+use crate::table::{self, Original, Twin};
+use crate::{gate, options, sync};
+use std::collections::BTreeSet;
+use std::io;
+use thalweg_device::{
+    InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, TagMatch, VlanTag, interface,
+};
+use thalweg_device_tap::{self as tap, Flags, HostSide, TapConfig};
+use thalweg_engine::punt;
+use thalweg_fib::{Dpo, Forwarding, LinkType, Peer};
+use thalweg_graph::Control;
+use thalweg_netlink::{Link, Port, add_vlan, delete_link};
+
+/// First number of a twin's TAP, as in VPP.
+const FIRST_TAP: u32 = 4096;
+/// MTUs that the kernel takes for a TAP.
+const TAP_MTU: (u32, u32) = (68, 65_521);
+/// Longest name of a device.
+pub(crate) const LONGEST_NAME: usize = 15;
+
+/// A pair to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The interface.
+    pub phy: SwIfIndex,
+    /// Name of the twin.
+    pub name: String,
+    /// Its network namespace, if not the one for all.
+    pub namespace: Option<String>,
+    /// A TUN device, for an interface without Ethernet frames.
+    pub tun: bool,
+}
+
+/// The arcs on which a pair's interface and its router's end have features, and the nodes there.
+type Features = &'static [(&'static str, &'static str)];
+
+/// Of an interface with a TAP or VLAN twin.
+const PHY: Features = &[
+    ("ip4-punt", "linux-cp-punt"),
+    ("ip6-punt", "linux-cp-punt"),
+    ("ip4-multicast", "linux-cp-mcast-ip4"),
+    ("ip6-multicast", "linux-cp-mcast-ip6"),
+    ("ip6-local", "linux-cp-nd-phy"),
+    ("arp", "linux-cp-arp-phy"),
+];
+/// Of its router's end.
+const HOST: Features = &[
+    ("ip4-unicast", "linux-cp-xc-ip4"),
+    ("ip4-multicast", "linux-cp-xc-ip4"),
+    ("ip6-unicast", "linux-cp-xc-ip6"),
+    ("ip6-multicast", "linux-cp-xc-ip6"),
+    ("arp", "linux-cp-arp-host"),
+];
+/// Of an interface with a TUN twin.
+const PHY_L3: Features = &[
+    ("ip4-punt", "linux-cp-punt-l3"),
+    ("ip6-punt", "linux-cp-punt-l3"),
+    ("ip4-multicast", "linux-cp-mcast-ip4"),
+    ("ip6-multicast", "linux-cp-mcast-ip6"),
+];
+/// Of its router's end.
+const HOST_L3: Features = &[
+    ("ip4-unicast", "linux-cp-xc-l3-ip4"),
+    ("ip4-multicast", "linux-cp-xc-l3-ip4"),
+    ("ip6-unicast", "linux-cp-xc-l3-ip6"),
+    ("ip6-multicast", "linux-cp-xc-l3-ip6"),
+];
+
+fn features(made: &Made) -> [Features; 2] {
+    if *made == Made::Tun { [PHY_L3, HOST_L3] } else { [PHY, HOST] }
+}
+
+pub(crate) fn init(c: &mut Control) {
+    c.subscribe(|c, event: &InterfaceEvent| match *event {
+        InterfaceEvent::Created(i) => follow_new(c, i),
+        InterfaceEvent::Deleted(i) => {
+            let of_host = c.state::<Pairs>().borrow().of_host(i).map(|pair| pair.phy);
+            unmake(c, of_host.unwrap_or(i), Some(i));
+        }
+        _ => {}
+    });
+}
+
+/// Makes a pair; returns the router's end.
+///
+/// # Errors
+/// [`Error`]; nothing has changed then.
+pub fn create(c: &mut Control, wanted: &Wanted) -> Result<SwIfIndex, Error> {
+    let view = check(c, wanted)?;
+    let number = c.state::<Pairs>().borrow().next()?;
+    let (host, made, namespace) = match view.sub {
+        Some((_, of)) => make_vlan(c, wanted, &view, of)?,
+        None => make_tap(c, wanted, &view)?,
+    };
+    let begun = begin(c, &view, host, &made);
+    let to = begun.inspect_err(|_| unmake_twin(c, host, &made, None))?;
+    let counts = gate::counters(c);
+    gate::make_room(c, number);
+    let twin = Twin { host, number, counts: counts.clone() };
+    table::update(c, |table| {
+        table.set_twin(view.sw_if, Some(twin));
+        table.set_original(host, Some(Original { phy: view.sw_if, to }));
+    });
+    let (phy, name) = (view.sw_if, wanted.name.clone());
+    let pair = Pair { phy, host, name, namespace, made, to, counts, stale: false };
+    c.state::<Pairs>().borrow_mut().add(number, pair.clone());
+    set_features(c, &pair, true, None);
+    publish_hosts(c);
+    sync::made(c, &pair);
+    Ok(host)
+}
+
+/// Deletes the pair of an interface, with those of its sub-interfaces.
+///
+/// # Errors
+/// If it has none.
+pub fn delete(c: &mut Control, phy: SwIfIndex) -> Result<(), Error> {
+    if c.state::<Pairs>().borrow().of_phy(phy).is_none() {
+        interface::view(c, phy)?;
+        return Err(Error::NotPaired(c.interface_name(phy)));
+    }
+    unmake(c, phy, None);
+    Ok(())
+}
+
+/// Checks what does not depend on the system; returns the interface.
+fn check(c: &Control, wanted: &Wanted) -> Result<InterfaceView, Error> {
+    let view = interface::view(c, wanted.phy)?;
+    let name = view.name.clone();
+    if view.sw_if == SwIfIndex(0) {
+        return Err(Error::Local(name));
+    }
+    let pairs = c.state::<Pairs>();
+    let pairs = pairs.borrow();
+    if let Some(pair) = pairs.of_phy(view.sw_if) {
+        return Err(Error::Paired { phy: name, name: pair.name.clone() });
+    }
+    if pairs.of_host(view.parent.unwrap_or(view.sw_if)).is_some() {
+        return Err(Error::IsHost(name));
+    }
+    let long = wanted.namespace.as_ref().map_or(0, String::len);
+    if long > options::LONGEST_NAMESPACE {
+        return Err(Error::LongNamespace(long));
+    }
+    match (view.ethernet, wanted.tun) {
+        (false, false) => Err(Error::NeedsTun(name)),
+        (true, true) => Err(Error::NeedsTap(name)),
+        _ => Ok(view),
+    }
+}
+
+/// What was made: the router's end, how, and the namespace.
+type Twins = (SwIfIndex, Made, Option<String>);
+
+/// Makes the TAP of an interface, or its TUN.
+fn make_tap(c: &mut Control, wanted: &Wanted, view: &InterfaceView) -> Result<Twins, Error> {
+    let options = options::get(c);
+    let namespace = wanted.namespace.clone().or(options.namespace);
+    let mut flags = Flags::GSO;
+    flags.set(Flags::GRO_COALESCE, true);
+    flags.set(Flags::TUN, wanted.tun);
+    let (least, most) = TAP_MTU;
+    let config = TapConfig {
+        least_id: FIRST_TAP,
+        owner: Some(format!("the twin of {0} (`lcp delete {0}' deletes both)", view.name)),
+        rx_queues: options.rx_queues.unwrap_or(c.workers().clamp(1, 64) as u16),
+        tx_queues: options.tx_queues.unwrap_or(1).max(c.workers().min(64) as u16),
+        flags,
+        host: HostSide {
+            name: Some(wanted.name.clone()),
+            namespace: namespace.clone(),
+            mac: (!wanted.tun).then_some(view.mac),
+            mtu: Some(view.mtu.l3).filter(|mtu| *mtu > 0).map(|mtu| mtu.clamp(least, most)),
+            down: !view.admin_up,
+            ..HostSide::default()
+        },
+        ..TapConfig::default()
+    };
+    let host = tap::create(c, config)?;
+    let made = if wanted.tun { Made::Tun } else { Made::Tap };
+    Ok((host, made, namespace))
+}
+
+/// Finds the interface on whose twin the VLAN link of a sub-interface is, and the link's tag.
+fn upper(c: &Control, view: &InterfaceView, of: TagMatch) -> Result<(SwIfIndex, VlanTag), Error> {
+    let parent = view.parent.unwrap_or_default();
+    let not_exact = || Error::NotExact(view.name.clone());
+    match of {
+        TagMatch::Outer { tag, exact: true } => Ok((parent, tag)),
+        TagMatch::Pair { outer, inner, exact: true } => {
+            let first = TagMatch::Outer { tag: outer, exact: true };
+            let all = c.state::<Interfaces>();
+            let all = all.borrow();
+            let is_outer = |v: &&InterfaceView| {
+                v.parent == Some(parent) && v.sub.is_some_and(|(_, of)| of == first)
+            };
+            let pairs = c.state::<Pairs>();
+            let pairs = pairs.borrow();
+            let sub = all.iter().find(is_outer).filter(|v| pairs.of_phy(v.sw_if).is_some());
+            let none = || Error::NoOuter {
+                sub: view.name.clone(),
+                parent: c.interface_name(parent),
+                outer: format!("{} {}", outer.kind, outer.id),
+            };
+            Ok((sub.ok_or_else(none)?.sw_if, inner))
+        }
+        _ => Err(not_exact()),
+    }
+}
+
+/// The kernel's rules for the names of devices (`dev_valid_name`); `%` stands for a number there.
+fn is_name(name: &str) -> bool {
+    let odd = |b: u8| b.is_ascii_whitespace() || b.is_ascii_control() || b"/:%".contains(&b);
+    (1..=LONGEST_NAME).contains(&name.len()) && ![".", ".."].contains(&name) && !name.bytes().any(odd)
+}
+
+/// Makes the VLAN link of a sub-interface, on the twin of its parent or of its outer tag, and the
+/// sub-interface of the TAP that carries the same frames.
+fn make_vlan(
+    c: &mut Control,
+    wanted: &Wanted,
+    view: &InterfaceView,
+    of: TagMatch,
+) -> Result<Twins, Error> {
+    let (upper, tag) = upper(c, view, of)?;
+    let parent = c.state::<Pairs>().borrow().of_phy(upper).cloned();
+    let none = || Error::NoParent { parent: c.interface_name(upper) };
+    let parent = parent.ok_or_else(none)?;
+    if wanted.namespace.as_ref().is_some_and(|ns| Some(ns) != parent.namespace.as_ref()) {
+        return Err(Error::OtherNamespace(view.name.clone()));
+    }
+    if !is_name(&wanted.name) {
+        return Err(Error::BadName(wanted.name.clone()));
+    }
+    let (tap, lower) = match parent.made {
+        Made::Vlan { ifindex, tap, .. } => (tap, Some(ifindex)),
+        Made::Tap | Made::Tun => (parent.host, None),
+    };
+    let (ifindex, adopted) = make_link(c, wanted, tap, lower, tag)?;
+    let made = Made::Vlan { ifindex, upper, tap, adopted };
+    let number = view.sub.map_or(0, |(number, _)| number);
+    match interface::create_sub(c, tap, number, of) {
+        Ok(host) => Ok((host, made, parent.namespace)),
+        Err(e) => {
+            delete_vlan(c, &made);
+            Err(e.into())
+        }
+    }
+}
+
+/// Makes a VLAN link, or takes over the one of that name that is like it; returns its index, and
+/// whether it was there before.
+fn make_link(
+    c: &Control,
+    wanted: &Wanted,
+    tap: SwIfIndex,
+    lower: Option<u32>,
+    tag: VlanTag,
+) -> Result<(u32, bool), Error> {
+    let name = &wanted.name;
+    let failed = |what| move |source| Error::Kernel { name: name.clone(), what, source };
+    let job = |port: &Port, device: u32| -> Result<(u32, bool), Error> {
+        let lower = lower.unwrap_or(device);
+        let find = || Link::named_by(port, name).map_err(failed("look for it"));
+        if let Some(link) = find()? {
+            let is_alike = link.kind == "vlan" && link.lower == Some(lower);
+            return match is_alike {
+                true => Ok((link.index, true)),
+                false => Err(Error::NameTaken(name.clone())),
+            };
+        }
+        add_vlan(port, name, lower, tag.kind.tpid(), tag.id.0).map_err(|e| match e.raw_os_error() {
+            Some(EOPNOTSUPP) => Error::NoVlans,
+            _ => failed("make it")(e),
+        })?;
+        let gone = || failed("find it")(io::ErrorKind::NotFound.into());
+        Ok((find()?.ok_or_else(gone)?.index, false))
+    };
+    let away = || Error::Away(c.interface_name(tap));
+    tap::ask_host(c, tap, job).ok_or_else(away)?
+}
+
+/// The kernel's answer for a kind of link that it does not know.
+const EOPNOTSUPP: i32 = 95;
+
+/// Deletes the VLAN link of a twin, unless it was there before.
+fn delete_vlan(c: &Control, made: &Made) {
+    if let Made::Vlan { ifindex, tap, adopted: false, .. } = made {
+        // One that is gone already needs no deletion.
+        let _ = tap::ask_host(c, *tap, |port, _| delete_link(port, *ifindex));
+    }
+}
+
+/// Brings up the router's end, and makes what packets of the twin leave by.
+fn begin(
+    c: &mut Control,
+    view: &InterfaceView,
+    host: SwIfIndex,
+    made: &Made,
+) -> Result<[Dpo; 2], Error> {
+    if *made != Made::Tun {
+        interface::accept_all(c, host, true)?;
+    }
+    interface::set_admin(c, host, true)?;
+    let peer = if view.ethernet { Peer::AsWritten } else { Peer::PointToPoint };
+    let forwarding = c.state::<Forwarding>();
+    let mut forwarding = forwarding.borrow_mut();
+    let ip4 = forwarding.adjacency(c, view.sw_if, LinkType::Ip4, peer)?;
+    let ip6 = forwarding.adjacency(c, view.sw_if, LinkType::Ip6, peer);
+    Ok([ip4, ip6.inspect_err(|_| forwarding.release(c, ip4))?])
+}
+
+/// Enables or disables the features of a pair; those of an interface that is `gone` have gone with
+/// it.
+fn set_features(c: &mut Control, pair: &Pair, on: bool, gone: Option<SwIfIndex>) {
+    let [phy, host] = features(&pair.made);
+    for (sw_if, all) in [(pair.phy, phy), (pair.host, host)] {
+        if gone == Some(sw_if) {
+            continue;
+        }
+        for (arc, node) in all {
+            if let Err(e) = c.enable_feature(arc, node, sw_if, on) {
+                tracing::error!("{}: {e}", c.interface_name(sw_if));
+            }
+        }
+    }
+}
+
+/// Has what the interfaces with twins receive punted.
+fn publish_hosts(c: &mut Control) {
+    let all: BTreeSet<SwIfIndex> = c.state::<Pairs>().borrow().phys().collect();
+    punt::set_hosts(c, all);
+}
+
+/// Deletes a pair, if there is one, after those whose twins are on its twin. `gone` is the
+/// interface whose deletion is the reason.
+fn unmake(c: &mut Control, phy: SwIfIndex, gone: Option<SwIfIndex>) {
+    let above: Vec<SwIfIndex> = {
+        let pairs = c.state::<Pairs>();
+        let pairs = pairs.borrow();
+        let is_above = |p: &&Pair| matches!(p.made, Made::Vlan { upper, .. } if upper == phy);
+        match pairs.of_phy(phy) {
+            Some(_) => pairs.iter().filter(is_above).map(|p| p.phy).collect(),
+            None => return,
+        }
+    };
+    for sub in above {
+        unmake(c, sub, gone);
+    }
+    let Some(pair) = c.state::<Pairs>().borrow_mut().remove(phy) else { return };
+    sync::unmade(c, pair.phy, gone == Some(pair.phy));
+    set_features(c, &pair, false, gone);
+    table::update(c, |table| {
+        table.set_twin(pair.phy, None);
+        table.set_original(pair.host, None);
+    });
+    publish_hosts(c);
+    gate::keep(c, &pair.counts);
+    for dpo in pair.to {
+        c.state::<Forwarding>().borrow_mut().release(c, dpo);
+    }
+    unmake_twin(c, pair.host, &pair.made, gone);
+}
+
+/// Deletes a twin with the router's end of it.
+fn unmake_twin(c: &mut Control, host: SwIfIndex, made: &Made, gone: Option<SwIfIndex>) {
+    delete_vlan(c, made);
+    if gone != Some(host)
+        && let Err(e) = interface::delete(c, host)
+    {
+        tracing::error!("{}: {e}", c.interface_name(host));
+    }
+}
+
+/// Gives a new sub-interface a twin if all get one: with the name of its parent's and its number.
+fn follow_new(c: &mut Control, sw_if: SwIfIndex) {
+    if !options::get(c).auto_subint || sync::is_making(c) {
+        return;
+    }
+    let Ok(view) = interface::view(c, sw_if) else { return };
+    let (Some((number, of)), Some(parent)) = (view.sub, view.parent) else { return };
+    let name = c.state::<Pairs>().borrow().of_phy(parent).map(|p| format!("{}.{number}", p.name));
+    let Some(name) = name.filter(|_| of.tags().is_some()) else { return };
+    if name.len() > LONGEST_NAME {
+        tracing::warn!("{}: no twin {name}, as a name has up to 15 characters", view.name);
+        return;
+    }
+    let wanted = Wanted { phy: sw_if, name, namespace: None, tun: false };
+    if let Err(e) = create(c, &wanted) {
+        tracing::warn!("{}: no twin: {e}", view.name);
+    }
+}

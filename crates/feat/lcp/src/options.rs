@@ -1,0 +1,77 @@
+//! Settings for all pairs.
+
+use std::collections::BTreeSet;
+use thalweg_engine::setting::Refused;
+use thalweg_graph::Control;
+
+/// Settings for all pairs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Namespace of pairs that name none.
+    pub namespace: Option<String>,
+    /// The router's state is passed to twins.
+    pub sync: bool,
+    /// So are addresses that an interface borrows.
+    pub sync_unnumbered: bool,
+    /// Sub-interfaces get twins when they are made.
+    pub auto_subint: bool,
+    /// Static routes by an interface whose link goes down are removed.
+    pub del_static: bool,
+    /// So are those of routing protocols.
+    pub del_dynamic: bool,
+    /// Receive queues of a TAP; one per worker if `None`.
+    pub rx_queues: Option<u16>,
+    /// Transmit queues of a TAP, as VPP counts them.
+    pub tx_queues: Option<u16>,
+    /// Ethertypes that are passed between interfaces and twins.
+    pub ethertypes: BTreeSet<u16>,
+    /// OSI protocols, likewise.
+    pub osi: BTreeSet<u8>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            namespace: None,
+            sync: false,
+            sync_unnumbered: true,
+            auto_subint: false,
+            del_static: false,
+            del_dynamic: false,
+            rx_queues: None,
+            tx_queues: None,
+            ethertypes: BTreeSet::new(),
+            osi: BTreeSet::new(),
+        }
+    }
+}
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(Options::default());
+}
+
+/// Returns the settings.
+pub fn get(c: &Control) -> Options {
+    c.state::<Options>().borrow().clone()
+}
+
+/// Changes settings that take effect when they are next looked at.
+pub fn change(c: &Control, change: impl FnOnce(&mut Options)) {
+    change(&mut c.state::<Options>().borrow_mut());
+}
+
+/// Most bytes of a namespace's name: binary API messages have 32, with the one that ends it.
+pub(crate) const LONGEST_NAMESPACE: usize = 31;
+
+/// Sets the namespace of pairs that name none. Those that are there stay where they are.
+///
+/// # Errors
+/// If the name is too long.
+pub fn set_namespace(c: &Control, name: Option<&str>) -> Result<(), Refused> {
+    if let Some(long) = name.map(str::len).filter(|len| *len > LONGEST_NAMESPACE) {
+        return Err(crate::Error::LongNamespace(long).into());
+    }
+    let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+    change(c, |options| options.namespace = name);
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! `lcp param del-static-on-link-down`.
+
+use crate::form::OnOff;
+use crate::options;
+use thalweg_engine::setting::{Global, Rare};
+
+/// Static routes by an interface whose link goes down are removed.
+pub static SETTING: Global<OnOff> = Global {
+    command: "lcp param del-static-on-link-down",
+    help: "",
+    form: OnOff("del-static-on-link-down"),
+    key: "thalweg.lcp.del-static-on-link-down",
+    default: || false,
+    get: |c| Some(options::get(c).del_static),
+    set: |c, on| {
+        options::change(c, |options| options.del_static = on);
+        Ok(())
+    },
+    rare: Rare { by_hand: true, ..Rare::NONE },
+};

@@ -1,0 +1,318 @@
+//! Interfaces and their twins have the same state.
+//!
+//! For each namespace with twins there is a [mirror](thalweg_device_linux::mirror), a thread that
+//! reports twins as they are and changes them as ordered. [`seen`] takes from its reports what Linux
+//! has changed to the interface, always; [`wanted`] orders what the interface has and the twin has
+//! not, while `lcp lcp-sync` is on. Of what both change, the last one wins: a report from before the
+//! last order is not looked at, as another follows it. Nothing that is equal is set, so that one
+//! side's change does not come back.
+//!
+//! | | interface to twin | twin to interface |
+//! | --- | --- | --- |
+//! | carrier | always | never |
+//! | MAC address | always | always |
+//! | state, MTU | with `lcp-sync` | always |
+//! | addresses | with `lcp-sync` | always, as ones that were found: no part of the configuration |
+//! | IPv6 link-local address | never | always |
+//! | VRF | never | always, if the interface has no written addresses |
+//! | neighbours | never | those that the interface has not written |
+//!
+//! IPv6 addresses that the kernel takes from a twin that goes down are none that somebody deleted:
+//! written ones stay on the interface, and come back with the twin.
+
+mod addresses;
+mod neighbours;
+mod seen;
+mod vlans;
+mod wanted;
+
+use crate::options;
+use crate::pairs::{Made, Pair, Pairs};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
+use thalweg_device_linux::mirror::{Mirror, MirrorCounters, Report};
+use thalweg_device_linux::{Namespace, NamespaceId};
+use thalweg_device_tap as tap;
+use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged};
+use thalweg_graph::Control;
+
+/// An address and the length of its prefix.
+type Prefixed = (IpAddr, u8);
+
+/// A twin's place: its namespace, and its index there.
+type Place = (NamespaceId, u32);
+
+/// A twin as it was seen last, with what has been ordered since.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Known {
+    up: bool,
+    mtu: u32,
+    mac: Option<MacAddr>,
+    vrf: Option<u32>,
+    addresses: BTreeSet<Prefixed>,
+    link_local: Option<IpAddr>,
+}
+
+/// What is remembered of a twin.
+#[derive(Debug)]
+struct Twin {
+    place: Place,
+    /// Number of the last order.
+    order: u64,
+    /// As it is; `None` before it was seen.
+    known: Option<Known>,
+    /// Addresses that both sides have had: one that the interface loses is taken from the twin.
+    shared: BTreeSet<Prefixed>,
+    /// Addresses that the interface has from the twin.
+    found: BTreeSet<Prefixed>,
+    /// Addresses of the twin that the interface cannot have; the log has said why.
+    refused: BTreeSet<Prefixed>,
+    /// Neighbours that the interface has from the twin, as Linux has written them.
+    neighbours: BTreeSet<IpAddr>,
+}
+
+impl Twin {
+    fn at(place: Place) -> Twin {
+        Twin {
+            place,
+            order: 0,
+            known: None,
+            shared: BTreeSet::new(),
+            found: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            neighbours: BTreeSet::new(),
+        }
+    }
+}
+
+/// All twins, and the namespaces in which they are.
+#[derive(Default)]
+pub(crate) struct Sync {
+    mirrors: BTreeMap<NamespaceId, (String, Mirror)>,
+    twins: BTreeMap<SwIfIndex, Twin>,
+    by_place: BTreeMap<Place, SwIfIndex>,
+    /// Sub-interfaces that were made for VLAN links of Linux.
+    from_linux: BTreeSet<SwIfIndex>,
+    /// One is being made: its twin is there.
+    making: bool,
+    counters: Counters,
+}
+
+/// Counters of all namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Changes of twins that interfaces have taken.
+    pub taken: u64,
+    /// Changes of twins that interfaces have refused.
+    pub not_taken: u64,
+}
+
+/// A namespace, for `show lcp verbose`.
+#[derive(Clone, Debug)]
+pub struct NamespaceView {
+    /// Name, empty for the router's own.
+    pub name: String,
+    /// Twins in it.
+    pub twins: usize,
+    /// Counters of its mirror.
+    pub counters: MirrorCounters,
+}
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(Sync::default());
+    c.subscribe(|c, event: &InterfaceEvent| match *event {
+        InterfaceEvent::State(i) => {
+            follow_link(c, i);
+            moved(c, i);
+            wanted::push(c, i);
+            wanted::push_above(c, i);
+        }
+        InterfaceEvent::Mtu(i) => {
+            wanted::push(c, i);
+            wanted::push_above(c, i);
+        }
+        InterfaceEvent::Mac(i) => wanted::push(c, i),
+        _ => {}
+    });
+    c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
+    c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
+}
+
+/// Returns the pair of an interface.
+fn pair(c: &Control, phy: SwIfIndex) -> Option<Pair> {
+    c.state::<Pairs>().borrow().of_phy(phy).cloned()
+}
+
+/// Gives the twin of an interface the carrier that its link has.
+fn follow_link(c: &Control, phy: SwIfIndex) {
+    // The kernel has the carrier of a VLAN link follow that of the link below.
+    let Some(pair) = pair(c, phy).filter(|p| !matches!(p.made, Made::Vlan { .. })) else { return };
+    let Ok(view) = interface::view(c, phy) else { return };
+    if let Err(e) = tap::set_carrier(c, pair.host, view.link_up) {
+        tracing::warn!("{}: {e}", view.name);
+    }
+}
+
+/// Begins to follow a new twin.
+pub(crate) fn made(c: &mut Control, pair: &Pair) {
+    follow_link(c, pair.phy);
+    attach(c, pair);
+}
+
+/// Ends following a twin, before its pair goes. What the interface has from it goes, too.
+pub(crate) fn unmade(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
+    let twin = detach(c, phy);
+    if let Some(twin) = twin.filter(|_| !phy_is_gone) {
+        seen::forget(c, phy, twin);
+    }
+}
+
+/// Passes the router's state to twins from now on, or no more: what interfaces have is passed at
+/// once.
+pub fn set(c: &mut Control, on: bool) {
+    options::change(c, |options| options.sync = on);
+    push_all(c);
+}
+
+/// Passes addresses that interfaces borrow, or no more.
+pub fn set_unnumbered(c: &mut Control, on: bool) {
+    options::change(c, |options| options.sync_unnumbered = on);
+    push_all(c);
+}
+
+fn push_all(c: &mut Control) {
+    let all: Vec<SwIfIndex> = c.state::<Sync>().borrow().twins.keys().copied().collect();
+    for phy in all {
+        wanted::push(c, phy);
+    }
+}
+
+/// Returns the place of a twin, if it is there, and the namespace.
+fn place(c: &Control, pair: &Pair) -> Option<(Place, Option<Namespace>)> {
+    let (tap, ifindex) = match pair.made {
+        Made::Vlan { ifindex, tap, .. } => (tap, Some(ifindex)),
+        Made::Tap | Made::Tun => (pair.host, None),
+    };
+    let (namespace, device) = tap::place(c, tap)?;
+    let id = namespace.as_ref().map_or(NamespaceId::default(), Namespace::id);
+    Some(((id, ifindex.unwrap_or(device)), namespace))
+}
+
+/// Has a twin reported from now on.
+fn attach(c: &mut Control, pair: &Pair) {
+    let Some((at, namespace)) = place(c, pair) else { return };
+    let sync = c.state::<Sync>();
+    if !sync.borrow().mirrors.contains_key(&at.0) {
+        let remote = c.remote();
+        let announce = move || remote.submit(move |c| take(c, at.0));
+        let name = namespace.as_ref().map_or_else(String::new, |n| n.name().to_owned());
+        match Mirror::start(namespace.as_ref(), announce) {
+            Ok(mirror) => _ = sync.borrow_mut().mirrors.insert(at.0, (name, mirror)),
+            Err(e) => {
+                let interface = c.interface_name(pair.phy);
+                tracing::error!("{interface} and {} do not follow each other: {e}", pair.name);
+                return;
+            }
+        }
+    }
+    let mut sync = sync.borrow_mut();
+    let Sync { mirrors, twins, by_place, .. } = &mut *sync;
+    if let Some((_, mirror)) = mirrors.get(&at.0) {
+        mirror.watch(at.1);
+    }
+    by_place.insert(at, pair.phy);
+    twins.insert(pair.phy, Twin::at(at));
+}
+
+/// Ends the reports of a twin.
+fn detach(c: &Control, phy: SwIfIndex) -> Option<Twin> {
+    let sync = c.state::<Sync>();
+    let mut sync = sync.borrow_mut();
+    let Sync { mirrors, twins, by_place, .. } = &mut *sync;
+    let twin = twins.remove(&phy)?;
+    by_place.remove(&twin.place);
+    let (id, index) = twin.place;
+    if let Some((_, mirror)) = mirrors.get(&id) {
+        mirror.forget(index);
+    }
+    // A mirror keeps its namespace from going.
+    let used = by_place.range((id, 0)..=(id, u32::MAX)).next().is_some();
+    if !used {
+        mirrors.remove(&id);
+    }
+    Some(twin)
+}
+
+/// Follows a twin that is another device now: its namespace came back, or it was made again.
+fn moved(c: &mut Control, host: SwIfIndex) {
+    let Some(pair) = c.state::<Pairs>().borrow().of_host(host).cloned() else { return };
+    let Some((now, _)) = place(c, &pair) else { return };
+    let before = c.state::<Sync>().borrow().twins.get(&pair.phy).map(|twin| twin.place);
+    if before == Some(now) {
+        return;
+    }
+    unmade(c, pair.phy, false);
+    made(c, &pair);
+}
+
+/// Takes what a mirror has seen.
+fn take(c: &mut Control, id: NamespaceId) {
+    let sync = c.state::<Sync>();
+    let report = sync.borrow().mirrors.get(&id).map(|(_, mirror)| mirror.take());
+    let Some(Report { links, vlans, neighbours, all_neighbours }) = report else { return };
+    let phy_of = |index: u32| sync.borrow().by_place.get(&(id, index)).copied();
+    for (index, now) in links {
+        if let Some(phy) = phy_of(index) {
+            seen::take(c, phy, now);
+        }
+    }
+    for (index, link) in vlans {
+        vlans::take(c, id, index, link);
+    }
+    for index in all_neighbours {
+        if let Some(phy) = phy_of(index) {
+            let there = neighbours.keys().filter(|(of, _)| *of == index).map(|(_, ip)| *ip);
+            neighbours::keep_only(c, phy, &there.collect());
+        }
+    }
+    for ((index, ip), neighbour) in neighbours {
+        if let Some(phy) = phy_of(index) {
+            neighbours::take(c, phy, ip, neighbour);
+        }
+    }
+}
+
+/// Counts a change of a twin that the interface has taken, or says why it has not.
+fn note<E: std::fmt::Display>(c: &Control, phy: SwIfIndex, what: &str, done: Result<(), E>) {
+    let sync = c.state::<Sync>();
+    match done {
+        Ok(()) => sync.borrow_mut().counters.taken += 1,
+        Err(e) => {
+            sync.borrow_mut().counters.not_taken += 1;
+            tracing::warn!("{} does not take {what} of its twin: {e}", c.interface_name(phy));
+        }
+    }
+}
+
+/// Returns whether a sub-interface is being made for a VLAN link that Linux has.
+pub(crate) fn is_making(c: &Control) -> bool {
+    c.state::<Sync>().borrow().making
+}
+
+/// Returns the namespaces with twins.
+pub fn namespaces(c: &Control) -> Vec<NamespaceView> {
+    let sync = c.state::<Sync>();
+    let sync = sync.borrow();
+    let view = |(id, (name, mirror)): (&NamespaceId, &(String, Mirror))| NamespaceView {
+        name: name.clone(),
+        twins: sync.by_place.range((*id, 0)..=(*id, u32::MAX)).count(),
+        counters: mirror.counters(),
+    };
+    sync.mirrors.iter().map(view).collect()
+}
+
+/// Returns the counters of all namespaces.
+pub fn counters(c: &Control) -> Counters {
+    c.state::<Sync>().borrow().counters
+}

@@ -1,0 +1,76 @@
+//! Neighbours of a twin are neighbours of its interface.
+//!
+//! Written ones of the interface stay as they are. Those that Linux has written go when Linux
+//! deletes them; those that it has learned age here as others do, and ask for themselves.
+
+use super::{Sync, note};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use thalweg_device::{MacAddr, SwIfIndex};
+use thalweg_feat_neighbor::{NeighborFlags, Neighbors, neighbors};
+use thalweg_graph::Control;
+use thalweg_netlink::Neighbour;
+
+/// Takes a neighbour as it is in Linux, or `None` for one that went away.
+pub(super) fn take(c: &mut Control, phy: SwIfIndex, ip: IpAddr, now: Option<Neighbour>) {
+    let valid = now.filter(Neighbour::is_valid);
+    let mac = valid.and_then(|n| n.mac).map(MacAddr).filter(MacAddr::is_unicast);
+    let (Some(n), Some(mac)) = (valid, mac) else { return lost(c, phy, ip) };
+    let ours = is_ours(c, phy, ip);
+    let there = c.state::<Neighbors>().borrow().find(phy, ip);
+    if let Some(there) = &there {
+        let is_written = there.is_static && !ours;
+        let is_equal = there.mac == Some(mac) && there.is_static == n.is_static();
+        if is_written || is_equal {
+            return;
+        }
+    }
+    let flags = NeighborFlags { is_static: n.is_static(), ..NeighborFlags::default() };
+    let done = neighbors::set(c, phy, ip, mac, flags);
+    let sync = c.state::<Sync>();
+    if done.is_ok()
+        && let Some(twin) = sync.borrow_mut().twins.get_mut(&phy)
+    {
+        match n.is_static() {
+            true => twin.neighbours.insert(ip),
+            false => twin.neighbours.remove(&ip),
+        };
+    }
+    note(c, phy, &format!("neighbour {ip}"), done);
+}
+
+fn is_ours(c: &Control, phy: SwIfIndex, ip: IpAddr) -> bool {
+    let sync = c.state::<Sync>();
+    sync.borrow().twins.get(&phy).is_some_and(|twin| twin.neighbours.contains(&ip))
+}
+
+/// Removes a neighbour that Linux had written.
+fn lost(c: &mut Control, phy: SwIfIndex, ip: IpAddr) {
+    let sync = c.state::<Sync>();
+    let was_ours =
+        sync.borrow_mut().twins.get_mut(&phy).is_some_and(|twin| twin.neighbours.remove(&ip));
+    if was_ours {
+        // The user may have deleted it here first.
+        let _ = neighbors::remove(c, phy, ip);
+    }
+}
+
+/// Removes those that Linux had written and has no longer.
+pub(super) fn keep_only(c: &mut Control, phy: SwIfIndex, there: &BTreeSet<IpAddr>) {
+    let gone: Vec<IpAddr> = {
+        let sync = c.state::<Sync>();
+        let sync = sync.borrow();
+        let Some(twin) = sync.twins.get(&phy) else { return };
+        twin.neighbours.difference(there).copied().collect()
+    };
+    for ip in gone {
+        lost(c, phy, ip);
+    }
+}
+
+/// Removes all that Linux had written, of a twin that is forgotten.
+pub(super) fn forget(c: &mut Control, phy: SwIfIndex, all: BTreeSet<IpAddr>) {
+    for ip in all {
+        let _ = neighbors::remove(c, phy, ip);
+    }
+}

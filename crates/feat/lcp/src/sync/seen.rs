@@ -1,0 +1,198 @@
+//! Changes that Linux has made to a twin are made to its interface.
+
+use super::{Known, Prefixed, Sync, Twin, addresses, neighbours, note, pair, vlans, wanted};
+use crate::pairs::Made;
+use crate::options;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use thalweg_device::{MacAddr, MtuOf, SwIfIndex, interface};
+use thalweg_device_linux::mirror::Seen;
+use thalweg_feat_ip::{Ip, TableId, address};
+use thalweg_graph::Control;
+use thalweg_netlink::{Link, LinkAddress};
+
+/// `RT_SCOPE_HOST`: addresses of the loopback and the like.
+const OF_HOST: u8 = 254;
+
+/// Takes a report of the twin of an interface.
+pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
+    for refusal in &seen.refused {
+        let (interface, why) = (c.interface_name(phy), &refusal.why);
+        let name = pair(c, phy).map(|pair| pair.name).unwrap_or_default();
+        tracing::warn!("{interface}: cannot {} on its twin {name}: {why}", refusal.what);
+    }
+    let sync = c.state::<Sync>();
+    let before = {
+        let mut sync = sync.borrow_mut();
+        let Some(twin) = sync.twins.get_mut(&phy) else { return };
+        if seen.order < twin.order {
+            // An order is under way: its report follows.
+            return;
+        }
+        let now = seen.link.as_ref().map(|link| known(link, &seen));
+        std::mem::replace(&mut twin.known, now)
+    };
+    let Some(link) = &seen.link else { return gone(c, phy) };
+    let now = known(link, &seen);
+    match before {
+        // The kernel has refused an order: what it has instead is nobody's wish.
+        Some(_) if !seen.refused.is_empty() => {}
+        Some(before) => changed(c, phy, &before, &now),
+        None => {
+            // The interface has its say first, but for what only the twin has.
+            set_vrf(c, phy, None, now.vrf);
+        }
+    }
+    set_addresses(c, phy, &seen, &now);
+    wanted::push(c, phy);
+}
+
+/// Returns what is remembered of a link.
+fn known(link: &Link, seen: &Seen) -> Known {
+    let usual = |a: &&LinkAddress| a.scope != OF_HOST && !is_link_local(a.ip);
+    let local = |a: &&LinkAddress| is_link_local(a.ip) && a.is_usable();
+    Known {
+        up: link.is_up(),
+        mtu: link.mtu,
+        mac: link.mac.map(MacAddr),
+        vrf: seen.vrf,
+        addresses: seen.addresses.iter().filter(usual).map(prefixed).collect(),
+        link_local: seen.addresses.iter().find(local).map(|a| a.ip),
+    }
+}
+
+fn prefixed(a: &LinkAddress) -> Prefixed {
+    (a.ip, a.prefix_length)
+}
+
+fn is_link_local(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
+}
+
+/// Gives the interface what has changed.
+fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known) {
+    let Ok(view) = interface::view(c, phy) else { return };
+    if now.mac != before.mac
+        && let Some(mac) = now.mac.filter(|mac| *mac != view.mac)
+    {
+        let done = interface::set_mac(c, phy, mac);
+        note(c, phy, &format!("the MAC address {mac}"), done);
+    }
+    if now.mtu != before.mtu && now.mtu != view.mtu.l3 {
+        let done = interface::set_mtu(c, phy, MtuOf::L3, now.mtu);
+        note(c, phy, &format!("the MTU {}", now.mtu), done);
+    }
+    set_vrf(c, phy, before.vrf, now.vrf);
+    // Last, so that an interface comes up as it is to be.
+    if now.up != before.up && now.up != view.admin_up {
+        let done = interface::set_admin(c, phy, now.up);
+        note(c, phy, if now.up { "that it is up" } else { "that it is down" }, done);
+    }
+    let gone = before.addresses.difference(&now.addresses);
+    // The kernel takes IPv6 addresses from a link that goes down.
+    let gone: Vec<Prefixed> = gone.filter(|(ip, _)| now.up || ip.is_ipv4()).copied().collect();
+    for (ip, length) in gone {
+        if addresses::has(c, phy, ip, length) {
+            let done = addresses::remove(c, phy, ip, length);
+            note(c, phy, &format!("the end of address {ip}/{length}"), done);
+        }
+    }
+    if now.link_local != before.link_local
+        && let Some(ip) = now.link_local
+    {
+        let done = addresses::add(c, phy, ip, 128);
+        note(c, phy, &format!("the link-local address {ip}"), done);
+    }
+}
+
+/// Gives the interface addresses that the twin has by itself, and takes away those of them that it
+/// has no longer.
+fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
+    let borrowed: BTreeSet<Prefixed> = match pair(c, phy) {
+        Some(pair) => wanted::addresses(c, &pair, options::get(c).sync_unnumbered),
+        None => return,
+    };
+    let sync = c.state::<Sync>();
+    let (former, refused, shared) = {
+        let sync = sync.borrow();
+        let Some(twin) = sync.twins.get(&phy) else { return };
+        (twin.found.clone(), twin.refused.clone(), twin.shared.clone())
+    };
+    for &(ip, length) in former.difference(&now.addresses) {
+        if addresses::is_found(c, phy, ip, length) {
+            let done = addresses::remove(c, phy, ip, length);
+            note(c, phy, &format!("the end of address {ip}/{length}"), done);
+        }
+    }
+    let mut found: BTreeSet<Prefixed> = former.intersection(&now.addresses).copied().collect();
+    let mut still_refused = BTreeSet::new();
+    for a in seen.addresses.iter().filter(|a| a.is_usable()) {
+        let new @ (ip, length) = prefixed(a);
+        let is_own = borrowed.contains(&new) || shared.contains(&new) || found.contains(&new);
+        if !now.addresses.contains(&new) || is_own {
+            continue;
+        }
+        let done = addresses::add_found(c, phy, ip, length);
+        if done.is_ok() {
+            found.insert(new);
+        } else {
+            still_refused.insert(new);
+        }
+        // One that was refused before is refused in silence.
+        if !refused.contains(&new) {
+            note(c, phy, &format!("address {ip}/{length}"), done);
+        }
+    }
+    if let Some(twin) = sync.borrow_mut().twins.get_mut(&phy) {
+        (twin.found, twin.refused) = (found, still_refused);
+    }
+}
+
+/// Moves the interface to the table of its twin's VRF.
+fn set_vrf(c: &mut Control, phy: SwIfIndex, before: Option<u32>, now: Option<u32>) {
+    if before == now {
+        return;
+    }
+    let table = TableId(now.unwrap_or(0));
+    let done = move_to::<u32>(c, phy, table).and_then(|()| move_to::<u128>(c, phy, table));
+    note(c, phy, &format!("table {table} (VRF)"), done);
+}
+
+fn move_to<A: thalweg_tables::Address>(
+    c: &mut Control,
+    phy: SwIfIndex,
+    table: TableId,
+) -> Result<(), String> {
+    if c.state::<Ip<A>>().borrow().table_of(phy) == table {
+        return Ok(());
+    }
+    thalweg_feat_ip::add_table::<A>(c, table).map_err(|e| e.to_string())?;
+    address::set_table::<A>(c, phy, table).map_err(|e| e.to_string())
+}
+
+/// The twin is gone: what the interface has from it goes; what was written stays.
+fn gone(c: &mut Control, phy: SwIfIndex) {
+    let Some(pair) = pair(c, phy) else { return };
+    let twin = {
+        let sync = c.state::<Sync>();
+        let mut sync = sync.borrow_mut();
+        let Some(twin) = sync.twins.get_mut(&phy) else { return };
+        let order = twin.order;
+        let place = twin.place;
+        std::mem::replace(twin, Twin { order, ..Twin::at(place) })
+    };
+    forget(c, phy, twin);
+    if matches!(pair.made, Made::Vlan { .. }) {
+        vlans::gone(c, &pair);
+    }
+}
+
+/// Takes away what an interface has from a twin.
+pub(super) fn forget(c: &mut Control, phy: SwIfIndex, twin: Twin) {
+    for (ip, length) in twin.found {
+        if addresses::is_found(c, phy, ip, length) {
+            let _ = addresses::remove(c, phy, ip, length);
+        }
+    }
+    neighbours::forget(c, phy, twin.neighbours);
+}

@@ -1,0 +1,91 @@
+//! Pairs as workers read them.
+
+use crate::gate::OfWorker;
+use std::sync::Arc;
+use thalweg_buffer::SwIfIndex;
+use thalweg_fib::Dpo;
+use thalweg_graph::{BuildCx, Control};
+use thalweg_tables::CowTable;
+use thalweg_tables::snapshot::{self, Snapshot};
+
+/// The twin of an interface.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    /// The router's end.
+    pub host: SwIfIndex,
+    /// Number of the pair.
+    pub number: u32,
+    /// Counters of what is punted, by worker.
+    pub counts: Arc<[OfWorker]>,
+}
+
+/// The interface that a twin stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Original {
+    /// The interface.
+    pub phy: SwIfIndex,
+    /// By which IPv4 and IPv6 packets leave.
+    pub to: [Dpo; 2],
+}
+
+/// All pairs, and what else is passed between interfaces and twins.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    twins: CowTable<Option<Twin>>,
+    originals: CowTable<Option<Original>>,
+    /// OSI protocols that are passed.
+    pub(crate) osi: Vec<u8>,
+}
+
+impl Table {
+    /// Returns the twin of an interface.
+    #[inline]
+    pub fn twin(&self, phy: SwIfIndex) -> Option<&Twin> {
+        self.twins.get(phy)?.as_ref()
+    }
+
+    /// Returns the interface that a router's end stands for.
+    #[inline]
+    pub fn original(&self, host: SwIfIndex) -> Option<&Original> {
+        self.originals.get(host)?.as_ref()
+    }
+
+    /// Returns whether frames of an OSI protocol are passed.
+    #[inline]
+    pub fn passes_osi(&self, protocol: u8) -> bool {
+        self.osi.contains(&protocol)
+    }
+
+    pub(crate) fn set_twin(&mut self, phy: SwIfIndex, twin: Option<Twin>) {
+        self.twins.set(phy, twin);
+    }
+
+    pub(crate) fn set_original(&mut self, host: SwIfIndex, original: Option<Original>) {
+        self.originals.set(host, original);
+    }
+}
+
+/// The writer, on the main thread.
+pub(crate) struct Writer(snapshot::Writer<Table>);
+
+pub(crate) fn init(c: &mut Control) {
+    let (writer, snapshot) = snapshot::channel(Table::default());
+    let snapshot: Arc<Snapshot<Table>> = snapshot;
+    c.share(snapshot);
+    c.insert(Writer(writer));
+}
+
+/// Publishes a change to workers.
+pub(crate) fn update(c: &Control, change: impl FnOnce(&mut Table)) {
+    let writer = c.state::<Writer>();
+    writer.borrow_mut().0.update(c.domain(), |old| {
+        let mut new = old.clone();
+        change(&mut new);
+        new
+    });
+}
+
+/// What a node reads.
+pub(crate) fn of(cx: &BuildCx<'_>) -> Arc<Snapshot<Table>> {
+    cx.shared()
+}
