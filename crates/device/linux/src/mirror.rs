@@ -78,6 +78,8 @@ pub struct Seen {
     pub addresses: Vec<LinkAddress>,
     /// Routing table of the VRF that it is a member of.
     pub vrf: Option<u32>,
+    /// It was down at some time since the last report, when the kernel takes IPv6 addresses away.
+    pub was_down: bool,
     /// Changes of orders since the last report that the kernel refused.
     pub refused: Vec<Refusal>,
 }
@@ -185,6 +187,7 @@ impl Mirror {
             port,
             done: 0,
             dirty: BTreeSet::new(),
+            downs: BTreeSet::new(),
             unlisted: BTreeSet::new(),
         };
         let thread = std::thread::Builder::new().name("mirror".into());
@@ -269,6 +272,8 @@ struct Worker {
     done: u64,
     /// Links to be looked at.
     dirty: BTreeSet<u32>,
+    /// Links that were down since they were looked at.
+    downs: BTreeSet<u32>,
     /// Links whose neighbours are to be listed.
     unlisted: BTreeSet<u32>,
 }
@@ -332,6 +337,9 @@ impl Worker {
             match notice {
                 Notice::Link(link) => {
                     self.dirty.insert(link.index);
+                    if !link.is_up() {
+                        self.downs.insert(link.index);
+                    }
                     if link.vlan.is_some() {
                         vlans.push((link.lower, link.index, Some(link)));
                     }
@@ -394,6 +402,7 @@ impl Worker {
     /// Looks at links, and reports those that are watched.
     fn look(&mut self, mut refused: BTreeMap<u32, Vec<Refusal>>) {
         let mut dirty = std::mem::take(&mut self.dirty);
+        let downs = std::mem::take(&mut self.downs);
         {
             let watched = &self.room.lock().watched;
             dirty.retain(|index| watched.contains(index));
@@ -414,7 +423,8 @@ impl Worker {
             match seen {
                 Ok(now) => {
                     let refused = std::mem::take(&mut report.refused);
-                    *report = Seen { refused, ..now };
+                    let was_down = report.was_down || now.was_down || downs.contains(&index);
+                    *report = Seen { refused, was_down, ..now };
                 }
                 // Nothing is known: the kernel is asked again.
                 Err(_) => {
@@ -422,6 +432,7 @@ impl Worker {
                         shared.report.links.remove(&index);
                     }
                     self.dirty.insert(index);
+                    self.downs.extend(downs.get(&index));
                 }
             }
         }
@@ -435,10 +446,11 @@ impl Worker {
             None if link.is_none() => Vec::new(),
             None => LinkAddress::all(&self.port, Some(index))?,
         };
+        let was_down = link.as_ref().is_none_or(|link| !link.is_up());
         let master = link.as_ref().and_then(|link| link.master);
         let master = master.map(|index| Link::find_by(&self.port, index)).transpose()?.flatten();
         let vrf = master.and_then(|link| link.table);
-        Ok(Seen { order: self.done, link, addresses, vrf, refused: Vec::new() })
+        Ok(Seen { order: self.done, link, addresses, vrf, was_down, refused: Vec::new() })
     }
 
     /// Returns whether the owner is to be told that something waits.

@@ -39,6 +39,8 @@ impl Places {
             None => open(),
         };
         let port = port.map_err(|e| Error::system(sys::FILE, "open a netlink socket", e))?;
+        // One device is asked for at a time, of many.
+        port.set_strict(true);
         let place = Rc::new(Place { namespace, port });
         self.0.retain(|_, place| place.strong_count() > 0);
         self.0.insert(id, Rc::downgrade(&place));

@@ -485,6 +485,30 @@ pub fn set_enabled<A: Address>(
     Ok(())
 }
 
+/// Makes an interface speak a version of IP for somebody else's sake, such as its twin in Linux,
+/// which may have no address either: this is no part of the configuration. It ends with the
+/// interface.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn set_spoken<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    on: bool,
+) -> Result<(), AddressError> {
+    family::<A>(c)?;
+    interface::view(c, sw_if)?;
+    let is_new = {
+        let ip = c.state::<Ip<A>>();
+        let spoken = &mut ip.borrow_mut().spoken;
+        if on { spoken.insert(sw_if) } else { spoken.remove(&sw_if) }
+    };
+    if is_new {
+        changed::<A>(c, sw_if);
+    }
+    Ok(())
+}
+
 /// Makes an interface unnumbered: it uses the addresses of another one, of both versions, behind
 /// its own, as sources of ARP and ICMP and as its subnets. Without a lender it borrows no more.
 ///
@@ -597,6 +621,7 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         }
         ip.down.remove(&sw_if);
         ip.enabled.remove(&sw_if);
+        ip.spoken.remove(&sw_if);
         let (id, had) = (ip.table_of(sw_if), ip.addresses.remove(&sw_if));
         if let Some(all) = ip.subnets.get_mut(&id) {
             let own = had.iter().flatten().filter_map(|a| a.subnet().ok());

@@ -157,6 +157,8 @@ pub struct Ip<A: Address> {
     down: BTreeSet<SwIfIndex>,
     /// Interfaces that speak the version without an address.
     enabled: BTreeSet<SwIfIndex>,
+    /// Interfaces that speak the version for somebody else's sake.
+    spoken: BTreeSet<SwIfIndex>,
     /// Tables whose routes are being replaced, each with the prefixes added since.
     replacing: BTreeMap<TableId, Added<A>>,
     /// Tables of which other routes are being deleted, in slices.
@@ -271,6 +273,7 @@ impl<A: Address> Ip<A> {
             unreachables: BTreeSet::new(),
             down: BTreeSet::new(),
             enabled: BTreeSet::new(),
+            spoken: BTreeSet::new(),
             bound: BTreeMap::new(),
             addresses: BTreeMap::new(),
             addressed: Addressed::default(),
@@ -422,7 +425,8 @@ impl<A: Address> Ip<A> {
     }
     /// Returns whether an interface speaks this version: it has an address, or is enabled.
     pub fn is_enabled(&self, sw_if: SwIfIndex) -> bool {
-        self.enabled.contains(&sw_if) || self.usable_addresses(sw_if).next().is_some()
+        let wanted = self.enabled.contains(&sw_if) || self.spoken.contains(&sw_if);
+        wanted || self.usable_addresses(sw_if).next().is_some()
     }
     /// Returns whether an interface is enabled whatever its addresses are.
     pub fn is_configured(&self, sw_if: SwIfIndex) -> bool {

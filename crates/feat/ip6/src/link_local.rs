@@ -33,6 +33,8 @@ struct On {
 struct LinkLocals {
     /// Addresses that users have chosen.
     configured: BTreeMap<SwIfIndex, Ipv6Addr>,
+    /// Those of interfaces' twins in Linux, which stand in for automatic ones.
+    followed: BTreeMap<SwIfIndex, Ipv6Addr>,
     on: BTreeMap<SwIfIndex, On>,
     table: Lpm6,
 }
@@ -83,7 +85,12 @@ pub(crate) fn init(c: &mut Control) -> Result<(), LpmError> {
     let config = Lpm6Config { pages: Pages::Normal, ..Lpm6Config::default() };
     let table = Lpm6::new(config)?;
     c.share(Arc::new(LinkTable(table.reader())));
-    c.insert(LinkLocals { configured: BTreeMap::new(), on: BTreeMap::new(), table });
+    c.insert(LinkLocals {
+        configured: BTreeMap::new(),
+        followed: BTreeMap::new(),
+        on: BTreeMap::new(),
+        table,
+    });
     c.subscribe(|c, change: &AddressesChanged| {
         if change.version == Version::V6 {
             update(c, change.sw_if);
@@ -92,7 +99,9 @@ pub(crate) fn init(c: &mut Control) -> Result<(), LpmError> {
     c.subscribe(|c, event: &InterfaceEvent| {
         if let InterfaceEvent::Deleted(i) = *event {
             switch_off(c, i);
-            c.state::<LinkLocals>().borrow_mut().configured.remove(&i);
+            let state = c.state::<LinkLocals>();
+            state.borrow_mut().configured.remove(&i);
+            state.borrow_mut().followed.remove(&i);
         }
     });
     c.subscribe(follow_neighbor);
@@ -165,6 +174,33 @@ pub fn change(
     Ok(())
 }
 
+/// Gives an interface the link-local address of its twin in Linux in place of the automatic one,
+/// or the automatic one again. One that a user has chosen stays. This is no part of the
+/// configuration.
+///
+/// # Errors
+/// If the interface does not exist, or the address is none that a host can have.
+pub fn follow(c: &mut Control, sw_if: SwIfIndex, ip: Option<Ipv6Addr>) -> Result<(), AddressError> {
+    interface::view(c, sw_if)?;
+    if let Some(odd) = ip.filter(|ip| key(sw_if, *ip).is_none() || ip.to_bits() as u64 == 0) {
+        let why = "the address of an interface on its link is in fe80::/64".to_owned();
+        return Err(AddressError::Unusable(odd.to_string(), why));
+    }
+    let before = {
+        let state = c.state::<LinkLocals>();
+        let followed = &mut state.borrow_mut().followed;
+        match ip {
+            Some(ip) => followed.insert(sw_if, ip),
+            None => followed.remove(&sw_if),
+        }
+    };
+    if before != ip {
+        update(c, sw_if);
+        dad::follow(c, sw_if);
+    }
+    Ok(())
+}
+
 /// Follows an interface's addresses.
 pub(crate) fn update(c: &mut Control, sw_if: SwIfIndex) {
     let Ok(view) = interface::view(c, sw_if) else { return };
@@ -175,7 +211,8 @@ pub(crate) fn update(c: &mut Control, sw_if: SwIfIndex) {
     }
     let before = c.state::<LinkLocals>().borrow().on.get(&sw_if).map(|on| on.automatic);
     let automatic = before.unwrap_or_else(|| automatic(&view));
-    let own = configured(c, sw_if).unwrap_or(automatic);
+    let followed = c.state::<LinkLocals>().borrow().followed.get(&sw_if).copied();
+    let own = configured(c, sw_if).or(followed).unwrap_or(automatic);
     switch_on(c, sw_if, own, automatic);
     let list: Vec<nd::IfAddr> = {
         let ip6 = c.state::<Ip6>();

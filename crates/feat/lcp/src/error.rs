@@ -33,7 +33,9 @@ pub enum Error {
     #[error("interface `{0}' has no Ethernet frames: give the word `tun'")]
     NeedsTun(String),
     /// An Ethernet interface needs a TAP device.
-    #[error("interface `{0}' has Ethernet frames, which a TUN device does not carry: leave `tun' out")]
+    #[error(
+        "interface `{0}' has Ethernet frames, which a TUN device does not carry: leave `tun' out"
+    )]
     NeedsTap(String),
     /// The name of a namespace is too long.
     #[error("the name of a network namespace has up to 31 bytes, not {0}")]

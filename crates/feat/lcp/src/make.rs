@@ -215,7 +215,9 @@ fn upper(c: &Control, view: &InterfaceView, of: TagMatch) -> Result<(SwIfIndex, 
 /// The kernel's rules for the names of devices (`dev_valid_name`); `%` stands for a number there.
 fn is_name(name: &str) -> bool {
     let odd = |b: u8| b.is_ascii_whitespace() || b.is_ascii_control() || b"/:%".contains(&b);
-    (1..=LONGEST_NAME).contains(&name.len()) && ![".", ".."].contains(&name) && !name.bytes().any(odd)
+    (1..=LONGEST_NAME).contains(&name.len())
+        && ![".", ".."].contains(&name)
+        && !name.bytes().any(odd)
 }
 
 /// Makes the VLAN link of a sub-interface, on the twin of its parent or of its outer tag, and the
@@ -273,9 +275,11 @@ fn make_link(
                 false => Err(Error::NameTaken(name.clone())),
             };
         }
-        add_vlan(port, name, lower, tag.kind.tpid(), tag.id.0).map_err(|e| match e.raw_os_error() {
-            Some(EOPNOTSUPP) => Error::NoVlans,
-            _ => failed("make it")(e),
+        add_vlan(port, name, lower, tag.kind.tpid(), tag.id.0).map_err(|e| {
+            match e.raw_os_error() {
+                Some(EOPNOTSUPP) => Error::NoVlans,
+                _ => failed("make it")(e),
+            }
         })?;
         let gone = || failed("find it")(io::ErrorKind::NotFound.into());
         Ok((find()?.ok_or_else(gone)?.index, false))

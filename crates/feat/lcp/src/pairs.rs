@@ -1,8 +1,8 @@
 //! The pairs on the main thread.
 
-use crate::gate::{OfWorker, Totals, totals};
-use crate::class::CLASSES;
 use crate::Error;
+use crate::class::CLASSES;
+use crate::gate::{OfWorker, Totals, totals};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thalweg_device::{Interfaces, SwIfIndex};

@@ -111,13 +111,7 @@ impl Section<Control> for Settings {
 }
 
 /// Adds the items of a list of numbers.
-fn list(
-    doc: &Doc<'_>,
-    name: &str,
-    command: &str,
-    words: impl Fn(u32) -> String,
-    out: &mut Draft,
-) {
+fn list(doc: &Doc<'_>, name: &str, command: &str, words: impl Fn(u32) -> String, out: &mut Draft) {
     let found = doc.at(&[LCP[0], LCP[1], name]);
     for (node, path) in found.iter().flat_map(|f| f.node.list().iter().map(|n| (n, &f.path))) {
         let Value::Int(number) = &node.value else { continue };

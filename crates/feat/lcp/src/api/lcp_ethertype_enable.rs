@@ -14,7 +14,8 @@ pub struct LcpEthertypeEnable {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, LcpEthertypeEnable, LcpEthertypeEnableReply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpEthertypeEnable, LcpEthertypeEnableReply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, rq: LcpEthertypeEnable) -> Result<LcpEthertypeEnableReply, Retval> {
     protocols::set_ethertype(c, rq.ethertype, true)?;

@@ -23,7 +23,8 @@ pub struct LcpItfPairAddDel {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, LcpItfPairAddDel, LcpItfPairAddDelReply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpItfPairAddDel, LcpItfPairAddDelReply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, rq: LcpItfPairAddDel) -> Result<LcpItfPairAddDelReply, Retval> {
     let request = Request {

@@ -31,7 +31,8 @@ pub struct LcpItfPairAddDelV2Reply {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, LcpItfPairAddDelV2, LcpItfPairAddDelV2Reply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpItfPairAddDelV2, LcpItfPairAddDelV2Reply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, rq: LcpItfPairAddDelV2) -> Result<LcpItfPairAddDelV2Reply, Retval> {
     let request = Request {

@@ -34,7 +34,8 @@ pub struct LcpItfPairAddDelV3Reply {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, LcpItfPairAddDelV3, LcpItfPairAddDelV3Reply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpItfPairAddDelV3, LcpItfPairAddDelV3Reply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, rq: LcpItfPairAddDelV3) -> Result<LcpItfPairAddDelV3Reply, Retval> {
     let request = Request {

@@ -11,9 +11,13 @@ use thalweg_graph::Control;
 pub struct LcpItfPairReplaceBegin;
 
 /// The service.
-pub static SERVICE: Call<Control, LcpItfPairReplaceBegin, LcpItfPairReplaceBeginReply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpItfPairReplaceBegin, LcpItfPairReplaceBeginReply> =
+    Call::new(&LCP, handle);
 
-fn handle(c: &mut Control, _: LcpItfPairReplaceBegin) -> Result<LcpItfPairReplaceBeginReply, Retval> {
+fn handle(
+    c: &mut Control,
+    _: LcpItfPairReplaceBegin,
+) -> Result<LcpItfPairReplaceBeginReply, Retval> {
     c.state::<Pairs>().borrow_mut().begin_replacing();
     Ok(LcpItfPairReplaceBeginReply)
 }

@@ -11,7 +11,8 @@ use thalweg_graph::Control;
 pub struct LcpItfPairReplaceEnd;
 
 /// The service.
-pub static SERVICE: Call<Control, LcpItfPairReplaceEnd, LcpItfPairReplaceEndReply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpItfPairReplaceEnd, LcpItfPairReplaceEndReply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, _: LcpItfPairReplaceEnd) -> Result<LcpItfPairReplaceEndReply, Retval> {
     let stale = c.state::<Pairs>().borrow().stale();

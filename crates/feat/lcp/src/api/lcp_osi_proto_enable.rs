@@ -14,7 +14,8 @@ pub struct LcpOsiProtoEnable {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, LcpOsiProtoEnable, LcpOsiProtoEnableReply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpOsiProtoEnable, LcpOsiProtoEnableReply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, rq: LcpOsiProtoEnable) -> Result<LcpOsiProtoEnableReply, Retval> {
     protocols::set_osi(c, rq.osi_proto, true);

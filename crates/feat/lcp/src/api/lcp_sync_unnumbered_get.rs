@@ -19,7 +19,8 @@ pub struct LcpSyncUnnumberedGetReply {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, LcpSyncUnnumberedGet, LcpSyncUnnumberedGetReply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpSyncUnnumberedGet, LcpSyncUnnumberedGetReply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, _: LcpSyncUnnumberedGet) -> Result<LcpSyncUnnumberedGetReply, Retval> {
     Ok(LcpSyncUnnumberedGetReply { is_enable: options::get(c).sync_unnumbered })

@@ -14,7 +14,8 @@ pub struct LcpSyncUnnumberedSet {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, LcpSyncUnnumberedSet, LcpSyncUnnumberedSetReply> = Call::new(&LCP, handle);
+pub static SERVICE: Call<Control, LcpSyncUnnumberedSet, LcpSyncUnnumberedSetReply> =
+    Call::new(&LCP, handle);
 
 fn handle(c: &mut Control, rq: LcpSyncUnnumberedSet) -> Result<LcpSyncUnnumberedSetReply, Retval> {
     options::change(c, |options| options.sync_unnumbered = rq.is_enable);

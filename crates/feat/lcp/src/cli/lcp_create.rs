@@ -46,7 +46,8 @@ impl Command<Control> for LcpCreate {
             }
         }
         let Some(name) = name else { return Err(args.bad("option", "host-if <device>")) };
-        let host = crate::create(c, &Wanted { phy, name, namespace, tun }).map_err(Refused::from)?;
+        let host =
+            crate::create(c, &Wanted { phy, name, namespace, tun }).map_err(Refused::from)?;
         out.json(json!({ "interface": c.interface_name(phy), "host": c.interface_name(host) }));
         Ok(Outcome::Done)
     }

@@ -41,9 +41,9 @@ fn is_for_both(packet: &[u8]) -> bool {
             transport.payload.first(),
             Some(
                 &(kind::NEIGHBOR_ADVERTISEMENT
-                | kind::ROUTER_SOLICITATION
-                | kind::ROUTER_ADVERTISEMENT
-                | kind::LISTENER_QUERY)
+                    | kind::ROUTER_SOLICITATION
+                    | kind::ROUTER_ADVERTISEMENT
+                    | kind::LISTENER_QUERY)
             )
         )
 }

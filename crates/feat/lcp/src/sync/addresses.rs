@@ -28,19 +28,6 @@ pub(super) fn is_found(c: &Control, phy: SwIfIndex, ip: IpAddr, length: u8) -> b
     }
 }
 
-/// Writes an address, such as a link-local one.
-pub(super) fn add(
-    c: &mut Control,
-    phy: SwIfIndex,
-    ip: IpAddr,
-    length: u8,
-) -> Result<(), AddressError> {
-    match ip {
-        IpAddr::V4(ip) => address::add(c, phy, ip.to_bits(), length),
-        IpAddr::V6(ip) => address::add(c, phy, ip.to_bits(), length),
-    }
-}
-
 /// Adds an address that is no part of the configuration.
 pub(super) fn add_found(
     c: &mut Control,
@@ -64,5 +51,15 @@ pub(super) fn remove(
     match ip {
         IpAddr::V4(ip) => address::remove(c, phy, ip.to_bits(), length),
         IpAddr::V6(ip) => address::remove(c, phy, ip.to_bits(), length),
+    }
+}
+
+/// Makes an interface with a twin speak both versions, whatever addresses it has, or as its
+/// addresses say: Linux may ask for one by DHCP.
+pub(super) fn speak(c: &mut Control, phy: SwIfIndex, on: bool) {
+    let done = address::set_spoken::<u32>(c, phy, on);
+    let done = done.and_then(|()| address::set_spoken::<u128>(c, phy, on));
+    if let Err(e) = done {
+        tracing::error!("{}: {e}", c.interface_name(phy));
     }
 }

@@ -36,6 +36,7 @@ use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_device_tap as tap;
 use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged};
 use thalweg_graph::Control;
+use thalweg_netlink::{Link, LinkAddress, Port};
 
 /// An address and the length of its prefix.
 type Prefixed = (IpAddr, u8);
@@ -62,6 +63,8 @@ struct Twin {
     order: u64,
     /// As it is; `None` before it was seen.
     known: Option<Known>,
+    /// It was down since it was known to be so: a report came that was not looked at.
+    was_down: bool,
     /// Addresses that both sides have had: one that the interface loses is taken from the twin.
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
@@ -78,6 +81,7 @@ impl Twin {
             place,
             order: 0,
             known: None,
+            was_down: false,
             shared: BTreeSet::new(),
             found: BTreeSet::new(),
             refused: BTreeSet::new(),
@@ -157,15 +161,20 @@ fn follow_link(c: &Control, phy: SwIfIndex) {
 /// Begins to follow a new twin.
 pub(crate) fn made(c: &mut Control, pair: &Pair) {
     follow_link(c, pair.phy);
+    addresses::speak(c, pair.phy, true);
     attach(c, pair);
 }
 
 /// Ends following a twin, before its pair goes. What the interface has from it goes, too.
 pub(crate) fn unmade(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
     let twin = detach(c, phy);
-    if let Some(twin) = twin.filter(|_| !phy_is_gone) {
+    if phy_is_gone {
+        return;
+    }
+    if let Some(twin) = twin {
         seen::forget(c, phy, twin);
     }
+    addresses::speak(c, phy, false);
 }
 
 /// Passes the router's state to twins from now on, or no more: what interfaces have is passed at
@@ -188,12 +197,17 @@ fn push_all(c: &mut Control) {
     }
 }
 
-/// Returns the place of a twin, if it is there, and the namespace.
-fn place(c: &Control, pair: &Pair) -> Option<(Place, Option<Namespace>)> {
-    let (tap, ifindex) = match pair.made {
+/// Returns the router's end by which a twin is reached, and its index if it is another device.
+fn end(pair: &Pair) -> (SwIfIndex, Option<u32>) {
+    match pair.made {
         Made::Vlan { ifindex, tap, .. } => (tap, Some(ifindex)),
         Made::Tap | Made::Tun => (pair.host, None),
-    };
+    }
+}
+
+/// Returns the place of a twin, if it is there, and the namespace.
+fn place(c: &Control, pair: &Pair) -> Option<(Place, Option<Namespace>)> {
+    let (tap, ifindex) = end(pair);
     let (namespace, device) = tap::place(c, tap)?;
     let id = namespace.as_ref().map_or(NamespaceId::default(), Namespace::id);
     Some(((id, ifindex.unwrap_or(device)), namespace))
@@ -216,13 +230,28 @@ fn attach(c: &mut Control, pair: &Pair) {
             }
         }
     }
+    let known = look(c, pair, at.1);
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, by_place, .. } = &mut *sync;
     if let Some((_, mirror)) = mirrors.get(&at.0) {
         mirror.watch(at.1);
     }
     by_place.insert(at, pair.phy);
-    twins.insert(pair.phy, Twin::at(at));
+    twins.insert(pair.phy, Twin { known, ..Twin::at(at) });
+    drop(sync);
+    wanted::order(c, pair.phy, true);
+}
+
+/// Looks at a new twin. What Linux changes from now on is a change.
+fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
+    let job = |port: &Port, _| -> std::io::Result<Option<Known>> {
+        let Some(link) = Link::find_by(port, index)? else { return Ok(None) };
+        let addresses = LinkAddress::all(port, Some(index))?;
+        // Membership of a VRF is seen first in a report.
+        Ok(Some(seen::known(&link, &addresses, None)))
+    };
+    let (tap, _) = end(pair);
+    tap::ask_host(c, tap, job)?.ok().flatten()
 }
 
 /// Ends the reports of a twin.

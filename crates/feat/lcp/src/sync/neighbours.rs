@@ -14,7 +14,7 @@ use thalweg_netlink::Neighbour;
 /// Takes a neighbour as it is in Linux, or `None` for one that went away.
 pub(super) fn take(c: &mut Control, phy: SwIfIndex, ip: IpAddr, now: Option<Neighbour>) {
     let valid = now.filter(Neighbour::is_valid);
-    let mac = valid.and_then(|n| n.mac).map(MacAddr).filter(MacAddr::is_unicast);
+    let mac = valid.and_then(|n| n.mac).map(MacAddr).filter(|mac| mac.is_unicast());
     let (Some(n), Some(mac)) = (valid, mac) else { return lost(c, phy, ip) };
     let ours = is_ours(c, phy, ip);
     let there = c.state::<Neighbors>().borrow().find(phy, ip);

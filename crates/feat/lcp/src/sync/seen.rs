@@ -1,13 +1,14 @@
 //! Changes that Linux has made to a twin are made to its interface.
 
 use super::{Known, Prefixed, Sync, Twin, addresses, neighbours, note, pair, vlans, wanted};
-use crate::pairs::Made;
 use crate::options;
+use crate::pairs::Made;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use thalweg_device::{MacAddr, MtuOf, SwIfIndex, interface};
 use thalweg_device_linux::mirror::Seen;
 use thalweg_feat_ip::{Ip, TableId, address};
+use thalweg_feat_ip6::link_local;
 use thalweg_graph::Control;
 use thalweg_netlink::{Link, LinkAddress};
 
@@ -22,42 +23,41 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
         tracing::warn!("{interface}: cannot {} on its twin {name}: {why}", refusal.what);
     }
     let sync = c.state::<Sync>();
-    let before = {
+    let (before, was_down) = {
         let mut sync = sync.borrow_mut();
         let Some(twin) = sync.twins.get_mut(&phy) else { return };
+        twin.was_down |= seen.was_down;
         if seen.order < twin.order {
             // An order is under way: its report follows.
             return;
         }
-        let now = seen.link.as_ref().map(|link| known(link, &seen));
-        std::mem::replace(&mut twin.known, now)
+        let now = seen.link.as_ref().map(|link| known(link, &seen.addresses, seen.vrf));
+        (std::mem::replace(&mut twin.known, now), std::mem::take(&mut twin.was_down))
     };
     let Some(link) = &seen.link else { return gone(c, phy) };
-    let now = known(link, &seen);
+    let now = known(link, &seen.addresses, seen.vrf);
     match before {
         // The kernel has refused an order: what it has instead is nobody's wish.
         Some(_) if !seen.refused.is_empty() => {}
-        Some(before) => changed(c, phy, &before, &now),
-        None => {
-            // The interface has its say first, but for what only the twin has.
-            set_vrf(c, phy, None, now.vrf);
-        }
+        Some(before) => changed(c, phy, &before, &now, was_down),
+        None => {}
     }
+    set_link_local(c, phy, now.link_local);
     set_addresses(c, phy, &seen, &now);
     wanted::push(c, phy);
 }
 
 /// Returns what is remembered of a link.
-fn known(link: &Link, seen: &Seen) -> Known {
+pub(super) fn known(link: &Link, addresses: &[LinkAddress], vrf: Option<u32>) -> Known {
     let usual = |a: &&LinkAddress| a.scope != OF_HOST && !is_link_local(a.ip);
     let local = |a: &&LinkAddress| is_link_local(a.ip) && a.is_usable();
     Known {
         up: link.is_up(),
         mtu: link.mtu,
         mac: link.mac.map(MacAddr),
-        vrf: seen.vrf,
-        addresses: seen.addresses.iter().filter(usual).map(prefixed).collect(),
-        link_local: seen.addresses.iter().find(local).map(|a| a.ip),
+        vrf,
+        addresses: addresses.iter().filter(usual).map(prefixed).collect(),
+        link_local: addresses.iter().find(local).map(|a| a.ip),
     }
 }
 
@@ -70,7 +70,7 @@ fn is_link_local(ip: IpAddr) -> bool {
 }
 
 /// Gives the interface what has changed.
-fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known) {
+fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known, was_down: bool) {
     let Ok(view) = interface::view(c, phy) else { return };
     if now.mac != before.mac
         && let Some(mac) = now.mac.filter(|mac| *mac != view.mac)
@@ -90,17 +90,21 @@ fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known) {
     }
     let gone = before.addresses.difference(&now.addresses);
     // The kernel takes IPv6 addresses from a link that goes down.
-    let gone: Vec<Prefixed> = gone.filter(|(ip, _)| now.up || ip.is_ipv4()).copied().collect();
+    let gone: Vec<Prefixed> = gone.filter(|(ip, _)| !was_down || ip.is_ipv4()).copied().collect();
     for (ip, length) in gone {
         if addresses::has(c, phy, ip, length) {
             let done = addresses::remove(c, phy, ip, length);
             note(c, phy, &format!("the end of address {ip}/{length}"), done);
         }
     }
-    if now.link_local != before.link_local
-        && let Some(ip) = now.link_local
-    {
-        let done = addresses::add(c, phy, ip, 128);
+}
+
+/// Gives the interface the link-local address of its twin, to which neighbours send what is for
+/// both. While the twin is down it has none, and the interface keeps it.
+fn set_link_local(c: &mut Control, phy: SwIfIndex, ip: Option<IpAddr>) {
+    let Some(IpAddr::V6(ip)) = ip else { return };
+    if link_local::of(c, phy) != Some(ip) {
+        let done = link_local::follow(c, phy, Some(ip));
         note(c, phy, &format!("the link-local address {ip}"), done);
     }
 }
@@ -195,4 +199,5 @@ pub(super) fn forget(c: &mut Control, phy: SwIfIndex, twin: Twin) {
         }
     }
     neighbours::forget(c, phy, twin.neighbours);
+    let _ = link_local::follow(c, phy, None);
 }

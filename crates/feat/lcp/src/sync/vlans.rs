@@ -4,12 +4,11 @@ use super::Sync;
 use crate::make::{self, Wanted};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs};
-use thalweg_device::{
-    Interfaces, SwIfIndex, TagKind, TagMatch, VlanId, VlanTag, interface,
-};
+use thalweg_device::{Interfaces, SwIfIndex, TagKind, TagMatch, VlanTag, interface};
 use thalweg_device_linux::NamespaceId;
 use thalweg_graph::Control;
 use thalweg_netlink::Link;
+use thalweg_wire::vlan::VlanId;
 
 /// Takes a VLAN link as it is. One that went away and was a twin is reported as such.
 pub(super) fn take(c: &mut Control, ns: NamespaceId, index: u32, link: Option<Link>) {

@@ -10,8 +10,14 @@ use thalweg_feat_ip::Ip;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
-/// Orders what a twin lacks. Nothing is ordered before it has been seen.
+/// Orders what a twin lacks, as far as that is to be passed.
 pub(super) fn push(c: &Control, phy: SwIfIndex) {
+    order(c, phy, false);
+}
+
+/// The same for a new twin, which gets state and MTU in any case. Nothing is ordered before the
+/// twin has been seen.
+pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let Some(pair) = pair(c, phy) else { return };
     let Ok(view) = interface::view(c, phy) else { return };
     let options = options::get(c);
@@ -30,7 +36,7 @@ pub(super) fn push(c: &Control, phy: SwIfIndex) {
         known.mac = Some(view.mac);
         change.mac = Some(view.mac.octets());
     }
-    if let Some(wanted) = wanted {
+    if is_new || wanted.is_some() {
         if known.up != view.admin_up {
             known.up = view.admin_up;
             change.up = Some(view.admin_up);
@@ -39,6 +45,8 @@ pub(super) fn push(c: &Control, phy: SwIfIndex) {
             known.mtu = view.mtu.l3;
             change.mtu = Some(view.mtu.l3);
         }
+    }
+    if let Some(wanted) = wanted {
         order_addresses(known, &mut twin.shared, wanted, &mut change);
     }
     if change != Change::default() {

@@ -1,0 +1,226 @@
+//! Interfaces and their twins follow each other.
+
+#![allow(clippy::unwrap_used)]
+
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use thalweg_device::testing::Lab;
+use thalweg_device::{MacAddr, SwIfIndex, interface};
+use thalweg_feat_ip::Ip;
+use thalweg_feat_lcp::{FEATURE, sync};
+use thalweg_feat_neighbor::Neighbors;
+use thalweg_netns::{Netns, WAIT_LIMIT};
+use thalweg_tables::Address;
+use thalweg_testkit::lab_test;
+
+/// A router whose `test0` has the twin `e0`.
+struct Pair {
+    lab: Lab,
+    ns: Netns,
+}
+
+impl Pair {
+    fn new(lines: &str) -> Result<Pair> {
+        let ns = Netns::new("twins")?;
+        for which in ["all", "default"] {
+            ns.set_sysctl(&format!("net/ipv6/conf/{which}/disable_ipv6"), "0")?;
+            ns.set_sysctl(&format!("net/ipv6/conf/{which}/accept_dad"), "0")?;
+        }
+        let mut lab = Lab::of(&FEATURE).start();
+        for line in lines.lines() {
+            lab.ok(line.trim());
+        }
+        let path = ns.descriptor_path();
+        lab.ok(&format!("lcp create test0 host-if e0 netns {}", path.display()));
+        let mut pair = Pair { lab, ns };
+        // The first report says what is there.
+        pair.until("a report", |p| p.looks() > 0);
+        Ok(pair)
+    }
+
+    fn phy(&self) -> SwIfIndex {
+        self.lab.sw_if(0)
+    }
+
+    fn until(&mut self, what: &str, mut done: impl FnMut(&mut Pair) -> bool) {
+        let start = Instant::now();
+        while !done(self) {
+            assert!(start.elapsed() < WAIT_LIMIT, "waited too long for {what}: {}", self.linux());
+            self.lab.c.run_once(Some(Duration::from_millis(2)));
+        }
+    }
+
+    fn looks(&self) -> u64 {
+        sync::namespaces(&self.lab.c).iter().map(|n| n.counters.looks).sum()
+    }
+
+    fn orders(&self) -> u64 {
+        sync::namespaces(&self.lab.c).iter().map(|n| n.counters.orders).sum()
+    }
+
+    /// Addresses of the interface.
+    fn addresses(&self) -> BTreeSet<String> {
+        fn of<A: Address>(p: &Pair) -> Vec<String> {
+            let ip = p.lab.c.state::<Ip<A>>();
+            let ip = ip.borrow();
+            ip.addresses(p.phy()).iter().map(ToString::to_string).collect()
+        }
+        of::<u32>(self).into_iter().chain(of::<u128>(self)).collect()
+    }
+
+    fn has(&self, address: &str) -> bool {
+        self.addresses().contains(address)
+    }
+
+    fn has_neighbour(&self, ip: IpAddr) -> bool {
+        self.lab.c.state::<Neighbors>().borrow().find(self.phy(), ip).is_some()
+    }
+
+    /// What Linux shows of the twin.
+    fn linux(&self) -> String {
+        self.ns.ip("address show dev e0").unwrap_or_default()
+    }
+
+    fn until_linux(&mut self, what: &str, word: &str) {
+        self.until(what, |p| p.linux().contains(word));
+    }
+
+    fn view(&self) -> interface::InterfaceView {
+        interface::view(&self.lab.c, self.phy()).unwrap()
+    }
+}
+
+lab_test! {
+    fn linux_has_its_way() {
+        let mut p = Pair::new("")?;
+        p.ns.ip("link set e0 down")?;
+        p.until("down", |p| !p.view().admin_up);
+        p.ns.ip("link set e0 address 02:00:00:00:00:77 mtu 1400")?;
+        p.until("MAC", |p| p.view().mac == MacAddr([2, 0, 0, 0, 0, 0x77]));
+        p.until("MTU", |p| p.view().mtu.l3 == 1400);
+        p.ns.ip("link set e0 up")?;
+        p.until("up", |p| p.view().admin_up);
+        p.ns.ip("address add 192.0.2.1/24 dev e0")?;
+        p.ns.ip("address add 2001:db8::1/64 dev e0")?;
+        p.until("addresses", |p| p.has("192.0.2.1/24") && p.has("2001:db8::1/64"));
+        p.ns.ip("address delete 192.0.2.1/24 dev e0")?;
+        p.until("no IPv4 address", |p| !p.has("192.0.2.1/24"));
+        p.ns.ip("link set e0 down")?;
+        p.until("no IPv6 address", |p| !p.has("2001:db8::1/64"));
+        assert_eq!(p.orders(), 0, "lcp-sync is off");
+        Ok(())
+    }
+
+    fn an_interface_is_passed_with_lcp_sync() {
+        let mut p = Pair::new("set interface ip address test0 192.0.2.1/24
+                               set interface ip address test0 2001:db8::1/64
+                               set interface mtu packet 1400 test0")?;
+        assert!(!p.linux().contains("192.0.2.1"));
+        p.lab.ok("lcp lcp-sync on");
+        p.until_linux("IPv4", "192.0.2.1/24");
+        p.until_linux("IPv6", "2001:db8::1/64");
+        p.until_linux("MTU", "mtu 1400");
+        p.lab.ok("set interface state test0 down");
+        p.until("down", |p| !p.linux().contains(",UP"));
+        p.lab.ok("set interface state test0 up");
+        p.until_linux("up", ",UP");
+        // Linux has taken it away.
+        p.until_linux("IPv6 again", "2001:db8::1/64");
+        assert!(p.has("2001:db8::1/64") && p.has("192.0.2.1/24"));
+        p.lab.ok("set interface ip address del test0 192.0.2.1/24");
+        p.until("no IPv4", |p| !p.linux().contains("192.0.2.1"));
+        p.lab.ok("set interface mac address test0 02:00:00:00:00:78");
+        p.until_linux("MAC", "02:00:00:00:00:78");
+        Ok(())
+    }
+
+    fn nothing_goes_to_and_fro() {
+        let mut p = Pair::new("lcp lcp-sync on")?;
+        for round in 0..20 {
+            let word = ["down", "up"][round % 2];
+            p.ns.ip(&format!("link set e0 {word}"))?;
+            p.lab.ok(&format!("set interface ip address test0 198.51.100.{}/32", round + 1));
+        }
+        p.until_linux("the last address", "198.51.100.20/32");
+        p.until("up", |p| p.view().admin_up && p.linux().contains(",UP"));
+        // A change that Linux makes after all others is seen after them.
+        let mut settled = |host| {
+            p.ns.ip(&format!(
+                "neighbour add 198.51.100.{host} lladdr 02:00:00:00:00:09 nud permanent dev e0"
+            ))?;
+            p.until("a neighbour", |p| p.has_neighbour([198, 51, 100, host].into()));
+            anyhow::Ok((p.orders(), sync::counters(&p.lab.c).taken))
+        };
+        settled(200)?;
+        let (orders, taken) = settled(201)?;
+        assert_eq!(settled(202)?, (orders, taken + 1));
+        assert_eq!(p.addresses().len(), 20);
+        Ok(())
+    }
+
+    fn an_address_that_linux_deletes_is_gone() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test0 192.0.2.1/24
+                               set interface ip address test0 2001:db8::1/64")?;
+        p.until_linux("IPv6", "2001:db8::1/64");
+        p.ns.ip("address delete 192.0.2.1/24 dev e0")?;
+        p.ns.ip("address delete 2001:db8::1/64 dev e0")?;
+        p.until("gone", |p| p.addresses().is_empty());
+        assert!(!p.linux().contains("192.0.2.1"));
+        Ok(())
+    }
+
+    fn written_addresses_outlive_the_twin() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test0 192.0.2.1/24")?;
+        p.until_linux("IPv4", "192.0.2.1/24");
+        p.ns.ip("address add 198.51.100.1/24 dev e0")?;
+        p.until("found", |p| p.has("198.51.100.1/24"));
+        p.ns.ip("link delete e0")?;
+        p.until("gone", |p| !p.has("198.51.100.1/24"));
+        assert!(p.has("192.0.2.1/24"));
+        p.lab.ok("lcp delete test0");
+        assert!(p.has("192.0.2.1/24") && sync::namespaces(&p.lab.c).is_empty());
+        Ok(())
+    }
+
+    fn a_pair_that_goes_takes_what_came_from_linux() {
+        let mut p = Pair::new("set interface ip address test0 192.0.2.1/24")?;
+        p.ns.ip("address add 198.51.100.1/24 dev e0")?;
+        p.ns.ip("link set e0 up")?;
+        p.ns.ip("neighbour add 198.51.100.9 lladdr 02:00:00:00:00:09 nud permanent dev e0")?;
+        let ip: IpAddr = [198, 51, 100, 9].into();
+        p.until("found", |p| p.has("198.51.100.1/24") && p.has_neighbour(ip));
+        p.lab.ok("lcp delete test0");
+        assert_eq!(p.addresses(), BTreeSet::from(["192.0.2.1/24".to_owned()]));
+        assert!(!p.has_neighbour(ip));
+        Ok(())
+    }
+
+    /// An address that another interface has is refused once, and taken when it can be.
+    fn an_address_that_cannot_be_taken_stays_in_linux() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test1 192.0.2.1/24")?;
+        p.ns.ip("address add 192.0.2.2/24 dev e0")?;
+        p.until("refused", |p| sync::counters(&p.lab.c).not_taken == 1);
+        p.lab.ok("set interface ip address del test1 192.0.2.1/24");
+        p.ns.ip("link set e0 mtu 1300")?;
+        p.until("taken", |p| p.has("192.0.2.2/24"));
+        assert!(p.linux().contains("192.0.2.2/24"));
+        assert_eq!(sync::counters(&p.lab.c).not_taken, 1);
+        Ok(())
+    }
+
+    fn borrowed_addresses_have_no_subnet() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test1 192.0.2.1/24
+                               set interface unnumbered test0 use test1")?;
+        p.until_linux("borrowed", "192.0.2.1/32");
+        p.lab.ok("lcp lcp-sync-unnumbered off");
+        p.until("none", |p| !p.linux().contains("192.0.2.1"));
+        assert!(p.addresses().is_empty());
+        Ok(())
+    }
+}
