@@ -7,7 +7,7 @@
 # Some packages start services, and want to bring or upgrade two hundred others. These are unpacked
 # below the build directory, as whoever calls this, and `make clean` removes them:
 #
-#   test   Open vSwitch, radvd and rdisc6
+#   test   Open vSwitch, radvd and rdisc6, FRRouting and BIRD
 #   long   the same; sFlow collectors: pmacct's, and goflow2, if there is Go to build it with
 #   bench  Open vSwitch, DPDK's testpmd, and nft; what cannot be had is a row in a table then
 set -euo pipefail
@@ -137,7 +137,11 @@ unpack_peers() {
             ;;
     esac
     case $list in
-        test | long) unpack "$peers/radvd" radvd radvd ndisc6 ;;
+        test | long)
+            unpack "$peers/radvd" radvd radvd ndisc6
+            unpack "$peers/frr" vtysh frr
+            unpack "$peers/bird" bird bird2
+            ;;
     esac
     case $list in
         long)

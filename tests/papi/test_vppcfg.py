@@ -612,12 +612,12 @@ class Vppcfg(unittest.TestCase):
 interfaces:
   pg0:
     mtu: 1500
-    sub-interfaces: {100: {mtu: 1500, lcp: ice0.100}}
+    device-type: dpdk
 """
         path = machine.file("a.yaml", text)
         _, errors = run(PROGRAM, "config", "check", path, fails=True)
         self.assertIn("a.yaml:5:", errors)
-        self.assertIn("not supported yet: interfaces.pg0.sub-interfaces.100.lcp", errors)
+        self.assertIn("not supported yet: interfaces.pg0.device-type", errors)
 
     def test_what_a_dump_says_of_ports(self):
         machine = self.machine()

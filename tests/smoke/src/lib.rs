@@ -32,4 +32,4 @@ pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};
 pub use soak::{SoakOptions, soak};
 pub use text::{Delay, hex};
-pub use thalweg_peers::{Ovs, OvsOptions, Peer};
+pub use thalweg_peers::{Bird, Frr, Ovs, OvsOptions, Peer};

@@ -21,6 +21,7 @@ mod failure;
 mod faults;
 mod idle;
 mod ipv6;
+mod lcp;
 mod load;
 mod load_ends;
 mod mpls;

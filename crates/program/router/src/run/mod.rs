@@ -101,6 +101,9 @@ pub enum RunError {
         .0.join("thalweg.yaml").display()
     )]
     Directory(PathBuf),
+    /// The stanza of pairs cannot be read.
+    #[error(transparent)]
+    Pairs(#[from] thalweg_feat_lcp::startup::BadStanza),
     /// The machine lacks resources that the configuration needs.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -152,7 +155,10 @@ pub enum RunError {
 impl RunError {
     fn status(&self) -> u8 {
         match self {
-            RunError::Config(_) | RunError::Layout(_) | RunError::Group(_) => crate::USAGE,
+            RunError::Config(_)
+            | RunError::Pairs(_)
+            | RunError::Layout(_)
+            | RunError::Group(_) => crate::USAGE,
             RunError::Document(ConfigError::Document(_) | ConfigError::File(_)) => crate::USAGE,
             RunError::Directory(_) => crate::USAGE,
             _ => crate::FAILED,
@@ -286,6 +292,8 @@ fn run(
         return Err(RunError::Directory(dir.clone()));
     }
     let (config, warnings) = StartupConfig::from_args(words)?;
+    let pairs = config.stanza("linux-cp").map(|s| thalweg_feat_lcp::startup::read(s.words()));
+    let pairs = pairs.transpose()?;
     let store = file_of_document.map(Store::new);
     let (document, instead) =
         store.as_ref().map(|s| document(s, strict)).transpose()?.unwrap_or_default();
@@ -320,6 +328,7 @@ fn run(
     let probe = args.load_probe.then_some(probe);
     let features: Vec<&Feature> = FEATURES.iter().copied().chain(probe).collect();
     thalweg_engine::start(&mut c, &features)?;
+    pairs.into_iter().for_each(|pairs| thalweg_feat_lcp::startup::apply(&c, pairs));
     thalweg_feat_neighbor::ask_for_next_hops(&mut c);
     serve::install(&mut c)?;
     // First the socket: if another router has it, nothing must be touched.

@@ -223,6 +223,37 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              set interface tcp-mss-clamp pg0 ip6 enable ip6-mss 65535"],
     ),
     (
+        "lcp default",
+        &[
+            "lcp default netns dataplane",
+            "lcp default netns dataplane\nlcp default clear netns\nlcp default netns edge",
+        ],
+    ),
+    ("lcp lcp-sync", &["lcp lcp-sync on"]),
+    ("lcp lcp-sync-unnumbered", &["lcp lcp-sync-unnumbered disable"]),
+    ("lcp lcp-auto-subint", &["lcp lcp-auto-subint enable"]),
+    (
+        "lcp param",
+        &[
+            "lcp param del-static-on-link-down on",
+            "lcp param del-static-on-link-down on del-dynamic-on-link-down on\n\
+             lcp param del-static-on-link-down off",
+        ],
+    ),
+    (
+        "lcp ethertype",
+        &["lcp ethertype enable lldp\nlcp ethertype enable 8809\nlcp ethertype disable 0x8809"],
+    ),
+    (
+        "lcp osi-proto",
+        &["lcp osi-proto enable 0x83\nlcp osi-proto enable 129\nlcp osi-proto disable 0x81"],
+    ),
+    (
+        "set punt class",
+        &["set punt class bgp 7\nset punt class other 0\nset punt class arp 9\n\
+             set punt class arp default"],
+    ),
+    (
         "ip punt redirect",
         &[
             "ip punt redirect add rx all via 10.0.0.2 pg0 via 10.0.0.3 pg1 weight 3",
@@ -684,6 +715,8 @@ pub const WITH_A_DEVICE: &[&str] = &[
     "create tap",
     "delete host-interface",
     "delete tap",
+    "lcp create",
+    "lcp delete",
     "set host-interface",
     "set interface rx-mode",
     "set interface rx-placement",

@@ -1,0 +1,92 @@
+//! The stanza `linux-cp` of the startup configuration: what holds without a document or a command that
+//! says otherwise.
+
+use crate::options::{self, LONGEST_NAMESPACE, Options};
+use std::sync::OnceLock;
+use thalweg_graph::Control;
+
+/// Words of the stanza, for errors.
+const WORDS: &str = "default netns <namespace>, lcp-auto-subint, lcp-sync, del-static-on-link-down, \
+                     del-dynamic-on-link-down, num-rx-queues <n>, num-tx-queues <n>";
+
+/// What the stanza says.
+static DEFAULTS: OnceLock<Options> = OnceLock::new();
+
+/// Returns the settings that hold by default.
+pub(crate) fn defaults() -> Options {
+    DEFAULTS.get().cloned().unwrap_or_default()
+}
+
+/// A stanza that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("linux-cp {{ … }}: {0}")]
+pub struct BadStanza(String);
+
+/// Reads the words of the stanza.
+///
+/// # Errors
+/// The first word that is not understood.
+pub fn read<'w>(words: impl Iterator<Item = &'w str>) -> Result<Options, BadStanza> {
+    let mut words = words;
+    let mut options = Options::default();
+    let bad = |text: String| Err(BadStanza(text));
+    while let Some(word) = words.next() {
+        match word {
+            "default" => match (words.next(), words.next()) {
+                (Some("netns"), Some(name)) if name.len() <= LONGEST_NAMESPACE => {
+                    options.namespace = Some(name.to_owned());
+                }
+                _ => return bad("`default netns' and a name of up to 31 bytes expected".into()),
+            },
+            "lcp-auto-subint" => options.auto_subint = true,
+            "lcp-sync" => options.sync = true,
+            "del-static-on-link-down" => options.del_static = true,
+            "del-dynamic-on-link-down" => options.del_dynamic = true,
+            "num-rx-queues" | "num-tx-queues" => {
+                let number = words.next().and_then(|n| n.parse().ok());
+                let Some(number) = number.filter(|n| (1..=64).contains(n)) else {
+                    return bad(format!("{word}: a number from 1 to 64 expected"));
+                };
+                match word {
+                    "num-rx-queues" => options.rx_queues = Some(number),
+                    _ => options.tx_queues = Some(number),
+                }
+            }
+            other => return bad(format!("unknown word `{other}': {WORDS} expected")),
+        }
+    }
+    Ok(options)
+}
+
+/// Has what the stanza says hold from the start on, once per process.
+pub fn apply(c: &Control, stanza: Options) {
+    options::change(c, |options| *options = stanza.clone());
+    let _ = DEFAULTS.set(stanza);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Options, BadStanza> {
+        read(text.split_whitespace())
+    }
+
+    #[test]
+    fn words_of_vpp_are_read() {
+        let o = of("default netns dataplane lcp-sync lcp-auto-subint num-rx-queues 2").unwrap();
+        assert_eq!((o.namespace.as_deref(), o.sync, o.auto_subint), (Some("dataplane"), true, true));
+        assert_eq!((o.rx_queues, o.tx_queues, o.del_static), (Some(2), None, false));
+        let o = of("del-static-on-link-down del-dynamic-on-link-down num-tx-queues 3").unwrap();
+        assert_eq!((o.del_static, o.del_dynamic, o.tx_queues), (true, true, Some(3)));
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        let said = |text: &str| of(text).unwrap_err().to_string();
+        assert!(said("bogus").contains("lcp-sync"));
+        assert!(said("default").contains("netns"));
+        assert!(said("num-rx-queues 65").contains("1 to 64"));
+        assert!(said("num-rx-queues").contains("1 to 64"));
+    }
+}

@@ -1,0 +1,121 @@
+//! FRRouting in a network namespace, apart from any that the system runs: its own configuration and
+//! sockets, as whoever runs it, without the users and groups of its package.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+use thalweg_netns::{Netns, Running, WAIT_LIMIT, wait_for_unix_socket};
+
+use crate::peer::Peer;
+
+const ZEBRA: &str = "usr/lib/frr/zebra";
+const VTYSH: &str = "usr/bin/vtysh";
+
+/// Has a daemon believe that root is in the group that may use its sockets, and keeps its reports
+/// of crashes out of the system's directory.
+const APART: &str = "mount --bind \"$GROUPS_FILE\" /etc/group && mount -t tmpfs tmpfs /var/tmp && \
+                     exec \"$@\"";
+
+/// Daemons of FRRouting, which are killed when the value is dropped.
+pub struct Frr {
+    daemons: Vec<(String, Running)>,
+    ns: Netns,
+    peer: Peer,
+    dir: TempDir,
+}
+
+impl Frr {
+    /// Starts `zebra` and others, such as `bgpd`, each with its configuration.
+    ///
+    /// # Errors
+    /// If it is not there (`scripts/setup.sh test`), or one does not start.
+    pub fn start(ns: &Netns, daemons: &[(&str, &str)]) -> Result<Frr> {
+        let peer = Peer::find("frr", &[ZEBRA, VTYSH])?;
+        let dir = TempDir::with_prefix("frr-").context("make a directory")?;
+        let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+        let others = groups.lines().filter(|line| !line.starts_with("frrvty:"));
+        let all: Vec<&str> = others.chain(["frrvty:x:64999:root"]).collect();
+        fs::write(dir.path().join("group"), all.join("\n") + "\n").context("write groups")?;
+        let mut frr = Frr { daemons: Vec::new(), ns: ns.clone(), peer, dir };
+        let has_zebra = daemons.iter().any(|(name, _)| *name == "zebra");
+        if !has_zebra {
+            frr.add("zebra", "")?;
+        }
+        for (name, config) in daemons {
+            frr.add(name, config)?;
+        }
+        Ok(frr)
+    }
+
+    /// Starts one more daemon.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn add(&mut self, name: &str, config: &str) -> Result<()> {
+        let file = |name: String| self.dir.path().join(name);
+        let (conf, pid) = (file(format!("{name}.conf")), file(format!("{name}.pid")));
+        fs::write(&conf, config).with_context(|| format!("write {}", conf.display()))?;
+        let wrapper = ["unshare", "-m", "sh", "-c", APART, "sh"];
+        let libraries = self.peer.library_dir();
+        let dirs = [libraries.join("frr"), libraries];
+        let path = std::env::join_paths(dirs).unwrap_or_default();
+        let program = self.peer.path(&format!("usr/lib/frr/{name}"));
+        let mut command = self
+            .ns
+            .command("env")
+            .args(wrapper)
+            .arg(program)
+            .args(["-u", "root", "-g", "root", "-A", "127.0.0.1", "-P", "0"])
+            .args(["--log", "stdout", "--log-level", "informational"])
+            .arg("-f")
+            .arg(&conf)
+            .arg("-i")
+            .arg(&pid)
+            .arg("-z")
+            .arg(file("zserv.api".into()))
+            .arg("--vty_socket")
+            .arg(self.dir.path())
+            .env("GROUPS_FILE", self.dir.path().join("group"))
+            .env("LD_LIBRARY_PATH", path);
+        if name == "bfdd" {
+            command = command.arg("--bfdctl").arg(file("bfdd.sock".into()));
+        }
+        let running = command.spawn()?;
+        let socket = file(format!("{name}.vty"));
+        wait_for_unix_socket(&socket, WAIT_LIMIT)
+            .with_context(|| format!("{name}: {}{}", running.stdout(), running.stderr()))?;
+        self.daemons.push((name.to_owned(), running));
+        Ok(())
+    }
+
+    /// Returns the answer to a command of `vtysh`.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn vtysh(&self, command: &str) -> Result<String> {
+        let libraries = self.peer.library_dir();
+        let dirs = [libraries.join("frr"), libraries];
+        self.peer
+            .command(Some(&self.ns), VTYSH)
+            .arg("--vty_socket")
+            .arg(self.dir.path())
+            .args(["-c", command])
+            .env("LD_LIBRARY_PATH", std::env::join_paths(dirs).unwrap_or_default())
+            .output()
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What its daemons have said, for the report of a failure.
+    pub fn said(&self) -> String {
+        let each = self.daemons.iter().map(|(name, running)| {
+            format!("{name}: {}{}", running.stdout(), running.stderr())
+        });
+        each.collect::<Vec<_>>().join("\n")
+    }
+}

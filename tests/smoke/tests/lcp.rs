@@ -1,0 +1,325 @@
+//! Linux control plane: routing daemons at the twins of the router's interfaces speak with others on
+//! its links.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use thalweg_smoke::{Bird, Config, Frr, Router};
+use thalweg_testkit::{
+    LinkOptions, Netns, PingOptions, WAIT_LIMIT, iperf3, IperfOptions, lab_test, ping, veth,
+    wait_until_seen,
+};
+
+/// A router, the namespace of its twins, and a peer on its link.
+struct Edge {
+    router: Netns,
+    plane: Netns,
+    peer: Netns,
+}
+
+/// The router's address on the link, which its twin has, and the peer's.
+const US: [u8; 4] = [10, 1, 0, 1];
+const PEER: [u8; 4] = [10, 1, 0, 2];
+
+impl Edge {
+    fn new() -> Result<Edge> {
+        let [router, plane, peer] = ["lcp-router", "lcp-plane", "lcp-peer"].map(Netns::new);
+        let (router, plane, peer) = (router?, plane?, peer?);
+        for ns in [&plane, &peer] {
+            ns.ip("link set lo up")?;
+            for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
+                for which in ["all", "default"] {
+                    ns.set_sysctl(&format!("net/ipv6/conf/{which}/{what}"), value)?;
+                }
+            }
+        }
+        let ours = LinkOptions::default();
+        let theirs = LinkOptions::default().address("10.1.0.2/24").address("fd01::2/64");
+        veth((&router, "e0", &ours), (&peer, "eth0", &theirs))?;
+        router.capture("e0")?;
+        Ok(Edge { router, plane, peer })
+    }
+
+    fn config(&self) -> Config {
+        Config::empty().commands(&format!(
+            "create host-interface name e0
+             set interface ip address host-e0 10.1.0.1/24
+             set interface ip address host-e0 fd01::1/64
+             set interface state host-e0 up
+             lcp lcp-sync on
+             lcp default netns {}
+             lcp create host-e0 host-if e0",
+            self.plane.descriptor_path().display()
+        ))
+    }
+
+    fn start(&self) -> Result<Router> {
+        Router::start(&self.router, &self.config())
+    }
+}
+
+/// Packets of a class that went to twins.
+fn punted(router: &Router, class: &str, of: &str) -> Result<u64> {
+    let shown = router.json("show punt")?;
+    let rows = shown.as_array().context("a list")?;
+    let row = rows.iter().find(|row| row["class"] == class).context("the class")?;
+    row[of].as_u64().context("a number")
+}
+
+/// Waits until FRRouting has an answer in which a place is as wanted.
+fn wait_for(frr: &Frr, command: &str, path: &str, wanted: &Value) -> Result<()> {
+    let is = || {
+        let text = frr.vtysh(command).map_err(|e| format!("{e:#}"))?;
+        let answer: Value = serde_json::from_str(&text).map_err(|e| format!("{e}: {text}"))?;
+        match answer.pointer(path) == Some(wanted) {
+            true => Ok(()),
+            false => Err(format!("{path} of {command}: {answer}")),
+        }
+    };
+    wait_until_seen(WAIT_LIMIT, command, is).with_context(|| frr.said())
+}
+
+/// Waits until a protocol of BIRD is as wanted.
+fn wait_for_protocol(bird: &Bird, protocol: &str, wanted: &str) -> Result<()> {
+    let is = || {
+        let text = bird.birdc(&format!("show protocols {protocol}")).map_err(|e| e.to_string())?;
+        if text.contains(wanted) { Ok(()) } else { Err(text) }
+    };
+    wait_until_seen(WAIT_LIMIT, wanted, is).with_context(|| bird.said())
+}
+
+const BFD: &str = "bfd\n profile quick\n  transmit-interval 100\n  receive-interval 100\n";
+
+/// BGP over both versions with GTSM (RFC 5082): packets arrive with the hops that they were sent
+/// with.
+fn bgp(asn: u32, id: &str, peers: [&str; 2], remote: u32) -> String {
+    let mut text = format!(
+        "router bgp {asn}\n bgp router-id {id}\n no bgp ebgp-requires-policy\n \
+         timers bgp 1 5\n"
+    );
+    for peer in peers {
+        text += &format!(
+            " neighbor {peer} remote-as {remote}\n neighbor {peer} ttl-security hops 1\n \
+             neighbor {peer} timers connect 1\n neighbor {peer} bfd\n"
+        );
+    }
+    text
+}
+
+const OSPF: &str = "interface ETH\n ip ospf area 0\n ip ospf hello-interval 1\n \
+                    ip ospf dead-interval 4\nrouter ospf\n ospf router-id ID\n";
+const OSPF6: &str = "interface ETH\n ipv6 ospf6 area 0\n ipv6 ospf6 hello-interval 1\n \
+                     ipv6 ospf6 dead-interval 4\nrouter ospf6\n ospf6 router-id ID\n";
+const ISIS: &str = "interface ETH\n ip router isis one\n isis hello-interval 1\n\
+                    router isis one\n net 49.0001.0000.0000.000ID.00\n is-type level-2-only\n";
+
+fn of(text: &str, dev: &str, id: &str) -> String {
+    text.replace("ETH", dev).replace("ID", id)
+}
+
+lab_test! {
+    /// A twin is a device with the interface's MAC address, MTU and addresses.
+    fn a_twin_is_like_its_interface() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        let link = edge.plane.link("e0")?;
+        let mac = router.mac("host-e0")?;
+        ensure!(link.mac == mac.to_string(), "{link:?}");
+        let shown = edge.plane.ip("-br addr show dev e0")?;
+        ensure!(shown.contains("10.1.0.1/24") && shown.contains("fd01::1/64"), "{shown}");
+        let shown = router.cli("show lcp")?;
+        ensure!(shown.contains("itf-pair: [0] host-e0 tap4096 e0"), "{shown}");
+        // Its carrier is that of the link.
+        edge.peer.ip("link set eth0 down")?;
+        wait_until_seen(WAIT_LIMIT, "the carrier to go", || {
+            let shown = edge.plane.ip("link show dev e0")?;
+            ensure!(shown.contains("NO-CARRIER"), "{shown}");
+            Ok(())
+        })?;
+        edge.peer.ip("link set eth0 up")?;
+        wait_until_seen(WAIT_LIMIT, "the carrier to come back", || {
+            let shown = edge.plane.ip("link show dev e0")?;
+            ensure!(!shown.contains("NO-CARRIER"), "{shown}");
+            Ok(())
+        })?;
+        router.cli("lcp delete host-e0")?;
+        let shown = edge.plane.ip("-br link")?;
+        ensure!(!shown.contains("e0"), "{shown}");
+        router.stop().map(drop)
+    }
+
+    /// Both sides of a pair reach hosts, which get one answer to each packet.
+    fn hosts_get_one_answer() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        ping(&edge.peer, US, &PingOptions::default())?.all_answered().context("the router")?;
+        ping(&edge.plane, PEER, &PingOptions::default())?.all_answered().context("the twin")?;
+        let v6 = "fd01::2".parse::<std::net::Ipv6Addr>()?;
+        ping(&edge.plane, v6, &PingOptions::default())?.all_answered().context("IPv6")?;
+        // The router's own.
+        let shown = router.cli("ping 10.1.0.2 repeat 2 interval 0.1")?;
+        ensure!(shown.contains("2 received"), "{shown}");
+        let words = "-c 3 -i 0.2 10.1.0.1";
+        let seen = edge.peer.command("ping").args(words.split(' ')).output()?;
+        ensure!(!seen.contains("DUP"), "{seen}");
+        let options = PingOptions { size: 4000, may_fragment: true, ..PingOptions::default() };
+        ping(&edge.peer, US, &options)?.all_answered().context("fragments, by the twin")?;
+        router.stop().map(drop)
+    }
+
+    /// TCP with the twin, in big segments on its side.
+    fn tcp_with_a_twin() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        for reverse in [false, true] {
+            let options = IperfOptions { reverse, ..IperfOptions::default() };
+            let result = iperf3(&edge.peer, &edge.plane, US, &options)?;
+            ensure!(result.bits_per_s > 1e6, "reverse {reverse}: {result:?}");
+        }
+        for ns in [&edge.peer, &edge.plane] {
+            ensure!(ns.snmp()?["Tcp.InErrs"] == 0, "{}: TCP input errors", ns.label());
+        }
+        ensure!(punted(&router, "tcp", "passed")? > 0);
+        router.stop().map(drop)
+    }
+
+    /// FRRouting establishes BGP with GTSM, OSPF of both versions, IS-IS and BFD through the router.
+    fn frr_through_a_twin() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        router.cli("lcp osi-proto enable 0x83")?;
+        let ours = Frr::start(&edge.plane, &[
+            ("bfdd", BFD),
+            ("bgpd", &bgp(65_001, "10.1.0.1", ["10.1.0.2", "fd01::2"], 65_002)),
+            ("ospfd", &of(OSPF, "e0", "10.1.0.1")),
+            ("ospf6d", &of(OSPF6, "e0", "10.1.0.1")),
+            ("isisd", &of(ISIS, "e0", "1")),
+        ])?;
+        let theirs = Frr::start(&edge.peer, &[
+            ("bfdd", BFD),
+            ("bgpd", &bgp(65_002, "10.1.0.2", ["10.1.0.1", "fd01::1"], 65_001)),
+            ("ospfd", &of(OSPF, "eth0", "10.1.0.2")),
+            ("ospf6d", &of(OSPF6, "eth0", "10.1.0.2")),
+            ("isisd", &of(ISIS, "eth0", "2")),
+        ])?;
+        for (version, peer) in [("ipv4Unicast", "10.1.0.2"), ("ipv4Unicast", "fd01::2")] {
+            let path = format!("/{version}/peers/{peer}/state");
+            wait_for(&ours, "show bgp summary json", &path, &"Established".into())
+                .with_context(|| theirs.said())?;
+        }
+        wait_for(&ours, "show ip ospf neighbor 10.1.0.2 detail json", "/10.1.0.2/0/nbrState",
+            &"Full/DR".into()).or_else(|_| {
+            let shown = ours.vtysh("show ip ospf neighbor")?;
+            ensure!(shown.contains("Full"), "{shown}");
+            Ok(())
+        })?;
+        let full6 = || {
+            let shown = ours.vtysh("show ipv6 ospf6 neighbor").map_err(|e| e.to_string())?;
+            if shown.contains("Full") { Ok(()) } else { Err(shown) }
+        };
+        wait_until_seen(WAIT_LIMIT, "OSPFv3", full6)?;
+        let up = || {
+            let shown = ours.vtysh("show isis neighbor").map_err(|e| e.to_string())?;
+            if shown.contains("Up") { Ok(()) } else { Err(shown) }
+        };
+        wait_until_seen(WAIT_LIMIT, "IS-IS", up)?;
+        let bfd = || {
+            let shown = ours.vtysh("show bfd peers brief").map_err(|e| e.to_string())?;
+            if shown.matches(" up").count() >= 2 { Ok(()) } else { Err(shown) }
+        };
+        wait_until_seen(WAIT_LIMIT, "BFD", bfd)?;
+        for class in ["bgp", "ospf", "bfd", "isis", "arp"] {
+            ensure!(punted(&router, class, "passed")? > 0, "{class}: {}", router.cli("show punt")?);
+            ensure!(punted(&router, class, "limited")? == 0, "{}", router.cli("show punt")?);
+        }
+        router.stop().map(drop)
+    }
+
+    /// So does BIRD.
+    fn bird_through_a_twin() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        let config = |id: &str, dev: &str, local: u32, peers: [&str; 2], remote: u32| {
+            let bgp = |name: &str, peer: &str| format!(
+                "protocol bgp {name} {{ local as {local}; neighbor {peer} as {remote}; \
+                 ttl security on; connect delay time 1; connect retry time 1; \
+                 error wait time 1, 2; ipv4 {{ import all; }}; ipv6 {{ import all; }}; }}\n"
+            );
+            format!(
+                "router id {id};\nprotocol device {{ scan time 1; }}\n\
+                 protocol bfd {{ interface \"{dev}\" {{ interval 100 ms; }}; }}\n\
+                 protocol ospf v2 o4 {{ ipv4 {{ import none; }}; \
+                 area 0 {{ interface \"{dev}\" {{ hello 1; dead 4; }}; }}; }}\n{}{}",
+                bgp("b4", peers[0]), bgp("b6", peers[1])
+            )
+        };
+        let us = config("10.1.0.1", "e0", 65_001, ["10.1.0.2", "fd01::2"], 65_002);
+        let ours = Bird::start(&edge.plane, &us)?;
+        let them = config("10.1.0.2", "eth0", 65_002, ["10.1.0.1", "fd01::1"], 65_001);
+        let theirs = Bird::start(&edge.peer, &them)?;
+        for protocol in ["b4", "b6"] {
+            wait_for_protocol(&ours, protocol, "Established").with_context(|| theirs.said())?;
+        }
+        let full = || {
+            let text = ours.birdc("show ospf neighbors").map_err(|e| e.to_string())?;
+            if text.contains("Full/") { Ok(()) } else { Err(text) }
+        };
+        wait_until_seen(WAIT_LIMIT, "OSPF", full)?;
+        router.stop().map(drop)
+    }
+
+    /// A flood to a closed port takes up the limit of its own class, and no other's.
+    fn a_flood_leaves_other_classes_their_share() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        router.cli("set punt class other 10")?;
+        let socket = edge.peer.run(|| std::net::UdpSocket::bind("10.1.0.2:0"))??;
+        wait_until_seen(WAIT_LIMIT, "the limit to be reached", || {
+            for _ in 0..1000 {
+                let _ = socket.send_to(&[0; 32], "10.1.0.1:9999");
+            }
+            ensure!(punted(&router, "other", "limited")? > 0);
+            Ok(())
+        })?;
+        let result = iperf3(&edge.peer, &edge.plane, US, &IperfOptions::default())?;
+        ensure!(result.bits_per_s > 1e6, "{result:?}");
+        ensure!(router.error_count("linux-cp-punt", "punt-rate: class of packets above its limit")? > 0);
+        ensure!(punted(&router, "tcp", "limited")? == 0);
+        router.stop().map(drop)
+    }
+
+    /// What cannot be made is explained, and leaves nothing.
+    fn mistakes_are_explained() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        let said = router.refused("lcp create host-e0 host-if e1")?;
+        ensure!(said.contains("has the twin e0"), "{said}");
+        let said = router.refused("delete tap tap4096")?;
+        ensure!(said.contains("lcp delete host-e0"), "{said}");
+        let said = router.refused("lcp create tap4096 host-if e1")?;
+        ensure!(said.contains("router's end"), "{said}");
+        router.cli("create loopback interface")?;
+        let said = router.refused("lcp create loop0 host-if e0")?;
+        ensure!(said.contains("already"), "{said}");
+        let said = router.refused("lcp create loop0 host-if lo1 netns no-such-namespace")?;
+        ensure!(said.contains("ip netns add"), "{said}");
+        let said = router.refused("lcp create loop0 host-if lo1 tun")?;
+        ensure!(said.contains("TUN"), "{said}");
+        router.cli("lcp create loop0 host-if lo1")?;
+        ensure!(router.cli("show lcp")?.contains("[1] loop0 tap4097 lo1"));
+        let said = router.refused("lcp ethertype enable 0800")?;
+        ensure!(said.contains("ip4-input"), "{said}");
+        // A sub-interface's twin is a VLAN link, which not every kernel has.
+        router.cli("create sub-interfaces host-e0 7")?;
+        let made = router.cli("lcp create host-e0.7 host-if e0.7");
+        match made {
+            Ok(_) => ensure!(edge.plane.ip("-d link show e0.7")?.contains("vlan"), "no VLAN link"),
+            Err(e) => ensure!(format!("{e:#}").contains("8021q"), "{e:#}"),
+        }
+        router.cli("delete loopback interface intfc loop0")?;
+        ensure!(!router.cli("show lcp")?.contains("lo1"));
+        router.cli("delete host-interface name e0")?;
+        ensure!(!router.cli("show lcp")?.contains("itf-pair"));
+        ensure!(!router.cli("show interface")?.contains("tap4096"));
+        router.stop().map(drop)
+    }
+}
