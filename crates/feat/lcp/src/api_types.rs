@@ -1,45 +1,14 @@
 //! Types and helpers shared by the API messages.
 
+use crate::message_types::{LcpItfHostType, LcpItfPairDetails};
 use crate::pairs::{Made, PairView};
 use crate::{Error, Wanted, pairs};
-use thalweg_api::schema::Module;
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Details, Message, Retval, Text, api_enum};
+use thalweg_api::{Details, Retval};
 use thalweg_buffer::SwIfIndex;
 use thalweg_device::api_types::view;
 use thalweg_engine::setting::Refused;
 use thalweg_graph::Control;
-
-/// The API module.
-pub static LCP: Module = Module { name: "lcp", folder: "plugins", version: "1.0.0" };
-
-api_enum! {
-    /// What the kernel has.
-    pub struct LcpItfHostType: u8 = "lcp_itf_host_type" {
-        /// An Ethernet device.
-        TAP = 0, "LCP_API_ITF_HOST_TAP";
-        /// A device without Ethernet headers.
-        TUN = 1, "LCP_API_ITF_HOST_TUN";
-    }
-}
-
-/// A pair.
-#[derive(Debug, Message)]
-#[api(details, in_progress)]
-pub struct LcpItfPairDetails {
-    /// The router's interface.
-    pub phy_sw_if_index: InterfaceIndex,
-    /// The router's end of the kernel's device.
-    pub host_sw_if_index: InterfaceIndex,
-    /// The kernel's index.
-    pub vif_index: u32,
-    /// The kernel's name.
-    pub host_if_name: Text<16>,
-    /// What the kernel has.
-    pub host_if_type: LcpItfHostType,
-    /// Its network namespace.
-    pub netns: Text<32>,
-}
 
 impl LcpItfPairDetails {
     fn of(view: &PairView) -> LcpItfPairDetails {

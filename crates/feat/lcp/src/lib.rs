@@ -21,6 +21,7 @@ pub mod form;
 pub mod gate;
 mod header;
 mod make;
+mod message_types;
 pub mod nodes;
 pub mod options;
 pub mod pairs;

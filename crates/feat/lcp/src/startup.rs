@@ -75,7 +75,10 @@ mod tests {
     #[test]
     fn words_of_vpp_are_read() {
         let o = of("default netns dataplane lcp-sync lcp-auto-subint num-rx-queues 2").unwrap();
-        assert_eq!((o.namespace.as_deref(), o.sync, o.auto_subint), (Some("dataplane"), true, true));
+        assert_eq!(
+            (o.namespace.as_deref(), o.sync, o.auto_subint),
+            (Some("dataplane"), true, true)
+        );
         assert_eq!((o.rx_queues, o.tx_queues, o.del_static), (Some(2), None, false));
         let o = of("del-static-on-link-down del-dynamic-on-link-down num-tx-queues 3").unwrap();
         assert_eq!((o.del_static, o.del_dynamic, o.tx_queues), (true, true, Some(3)));

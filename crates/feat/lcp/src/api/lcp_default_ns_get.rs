@@ -1,22 +1,9 @@
 //! `lcp_default_ns_get`: returns the network namespace of twins that name none.
 
-use crate::api_types::LCP;
+use crate::message_types::{LCP, LcpDefaultNsGet, LcpDefaultNsGetReply};
 use crate::options;
-use thalweg_api::{Call, Message, Retval, Text};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Returns the network namespace of twins that name none.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct LcpDefaultNsGet;
-
-/// Reply to [`LcpDefaultNsGet`].
-#[derive(Debug, Default, Message)]
-#[api(details, in_progress)]
-pub struct LcpDefaultNsGetReply {
-    /// The namespace; empty for the router's own.
-    pub netns: Text<32>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, LcpDefaultNsGet, LcpDefaultNsGetReply> = Call::new(&LCP, handle);

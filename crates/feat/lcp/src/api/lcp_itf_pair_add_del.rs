@@ -1,26 +1,9 @@
 //! `lcp_itf_pair_add_del`: makes or deletes a pair.
 
-use crate::api_types::{LCP, LcpItfHostType, Request, add_del};
-use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval, Text};
+use crate::api_types::{Request, add_del};
+use crate::message_types::{LCP, LcpItfPairAddDel, LcpItfPairAddDelReply};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Makes or deletes a pair.
-#[derive(Debug, Message)]
-#[api(request, autoreply, deprecated)]
-pub struct LcpItfPairAddDel {
-    /// Makes one.
-    #[api(default = "true")]
-    pub is_add: bool,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Name of the twin.
-    pub host_if_name: Text<16>,
-    /// Kind of the twin.
-    pub host_if_type: LcpItfHostType,
-    /// Its network namespace; the one for all if empty.
-    pub netns: Text<32>,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, LcpItfPairAddDel, LcpItfPairAddDelReply> =

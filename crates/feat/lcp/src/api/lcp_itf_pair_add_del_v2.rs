@@ -1,34 +1,10 @@
 //! `lcp_itf_pair_add_del_v2`: makes or deletes a pair.
 
-use crate::api_types::{LCP, LcpItfHostType, Request, add_del};
+use crate::api_types::{Request, add_del};
+use crate::message_types::{LCP, LcpItfPairAddDelV2, LcpItfPairAddDelV2Reply};
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval, Text};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Makes or deletes a pair.
-#[derive(Debug, Message)]
-#[api(request, in_progress)]
-pub struct LcpItfPairAddDelV2 {
-    /// Makes one.
-    #[api(default = "true")]
-    pub is_add: bool,
-    /// The interface.
-    pub sw_if_index: InterfaceIndex,
-    /// Name of the twin.
-    pub host_if_name: Text<16>,
-    /// Kind of the twin.
-    pub host_if_type: LcpItfHostType,
-    /// Its network namespace; the one for all if empty.
-    pub netns: Text<32>,
-}
-
-/// Reply to [`LcpItfPairAddDelV2`].
-#[derive(Debug, Default, Message)]
-#[api(reply, in_progress)]
-pub struct LcpItfPairAddDelV2Reply {
-    /// The router's end of the twin.
-    pub host_sw_if_index: InterfaceIndex,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, LcpItfPairAddDelV2, LcpItfPairAddDelV2Reply> =

@@ -1,14 +1,9 @@
 //! `lcp_itf_pair_replace_begin`: begins a replacement of all pairs.
 
-use crate::api_types::LCP;
+use crate::message_types::{LCP, LcpItfPairReplaceBegin, LcpItfPairReplaceBeginReply};
 use crate::pairs::Pairs;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Begins a replacement of all pairs.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct LcpItfPairReplaceBegin;
 
 /// The service.
 pub static SERVICE: Call<Control, LcpItfPairReplaceBegin, LcpItfPairReplaceBeginReply> =

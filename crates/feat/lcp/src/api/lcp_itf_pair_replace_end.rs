@@ -1,14 +1,9 @@
 //! `lcp_itf_pair_replace_end`: ends a replacement of all pairs: those that it has not named are deleted.
 
-use crate::api_types::LCP;
+use crate::message_types::{LCP, LcpItfPairReplaceEnd, LcpItfPairReplaceEndReply};
 use crate::pairs::Pairs;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Ends a replacement of all pairs: those that it has not named are deleted.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct LcpItfPairReplaceEnd;
 
 /// The service.
 pub static SERVICE: Call<Control, LcpItfPairReplaceEnd, LcpItfPairReplaceEndReply> =

@@ -1,22 +1,9 @@
 //! `lcp_sync_unnumbered_get`: returns whether borrowed addresses are passed to twins.
 
-use crate::api_types::LCP;
+use crate::message_types::{LCP, LcpSyncUnnumberedGet, LcpSyncUnnumberedGetReply};
 use crate::options;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Returns whether borrowed addresses are passed to twins.
-#[derive(Debug, Message)]
-#[api(request)]
-pub struct LcpSyncUnnumberedGet;
-
-/// Reply to [`LcpSyncUnnumberedGet`].
-#[derive(Debug, Default, Message)]
-#[api(reply)]
-pub struct LcpSyncUnnumberedGetReply {
-    /// They are.
-    pub is_enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, LcpSyncUnnumberedGet, LcpSyncUnnumberedGetReply> =

@@ -1,17 +1,9 @@
 //! `lcp_sync_unnumbered_set`: sets whether borrowed addresses are passed to twins.
 
-use crate::api_types::LCP;
+use crate::message_types::{LCP, LcpSyncUnnumberedSet, LcpSyncUnnumberedSetReply};
 use crate::options;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Retval};
 use thalweg_graph::Control;
-
-/// Sets whether borrowed addresses are passed to twins.
-#[derive(Debug, Message)]
-#[api(request, autoreply)]
-pub struct LcpSyncUnnumberedSet {
-    /// They are.
-    pub is_enable: bool,
-}
 
 /// The service.
 pub static SERVICE: Call<Control, LcpSyncUnnumberedSet, LcpSyncUnnumberedSetReply> =

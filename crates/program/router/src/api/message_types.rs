@@ -106,43 +106,6 @@ pub struct CliInbandReply {
     pub reply: String,
 }
 
-/// Module `lcp`.
-pub static LCP: Module = Module { name: "lcp", folder: "plugins", version: "1.0.0" };
-
-/// Message `lcp_itf_pair_get`.
-#[derive(Clone, Debug, Default, PartialEq, Message)]
-#[api(request)]
-pub struct LcpItfPairGet {
-    pub cursor: u32,
-}
-
-api_enum! {
-    /// Type `lcp_itf_host_type`.
-    pub struct LcpItfHostType: u8 = "lcp_itf_host_type" {
-        TAP = 0, "LCP_API_ITF_HOST_TAP";
-        TUN = 1, "LCP_API_ITF_HOST_TUN";
-    }
-}
-
-/// Message `lcp_itf_pair_details`.
-#[derive(Clone, Debug, Default, PartialEq, Message)]
-#[api(details, in_progress)]
-pub struct LcpItfPairDetails {
-    pub phy_sw_if_index: InterfaceIndex,
-    pub host_sw_if_index: InterfaceIndex,
-    pub vif_index: u32,
-    pub host_if_name: Text<16>,
-    pub host_if_type: LcpItfHostType,
-    pub netns: Text<32>,
-}
-
-/// Message `lcp_itf_pair_get_reply`.
-#[derive(Clone, Debug, Default, PartialEq, Message)]
-#[api(reply)]
-pub struct LcpItfPairGetReply {
-    pub cursor: u32,
-}
-
 /// Module `punt`.
 pub static PUNT: Module = Module { name: "punt", folder: "core", version: "2.2.1" };
 
