@@ -113,9 +113,10 @@ impl Frr {
 
     /// What its daemons have said, for the report of a failure.
     pub fn said(&self) -> String {
-        let each = self.daemons.iter().map(|(name, running)| {
-            format!("{name}: {}{}", running.stdout(), running.stderr())
-        });
+        let each = self
+            .daemons
+            .iter()
+            .map(|(name, running)| format!("{name}: {}{}", running.stdout(), running.stderr()));
         each.collect::<Vec<_>>().join("\n")
     }
 }

@@ -89,7 +89,8 @@ pub(crate) fn init(c: &mut Control) {
             InterfaceEvent::Mac(_)
             | InterfaceEvent::Mtu(_)
             | InterfaceEvent::Tag(_)
-            | InterfaceEvent::Promiscuous(_) => return,
+            | InterfaceEvent::Promiscuous(_)
+            | InterfaceEvent::Twin(_) => return,
         };
         let listeners = c.state::<Listeners>();
         if listeners.borrow().0.is_empty() {

@@ -34,7 +34,7 @@ pub use rows::{IfRow, IfTable};
 pub use set::{
     MTU_RANGE, accept_all, check_mac, clear_counters, follow_link_mtu, refresh_caps, set_admin,
     set_input_end, set_link, set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_output_end,
-    set_promiscuous, set_rx_mode, set_rx_placement, set_speed, set_tag, set_tag_rewrite,
+    set_promiscuous, set_rx_mode, set_rx_placement, set_speed, set_tag, set_tag_rewrite, set_twin,
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 
@@ -70,6 +70,8 @@ pub enum InterfaceEvent {
     Tag(SwIfIndex),
     /// Promiscuous mode changed.
     Promiscuous(SwIfIndex),
+    /// The system's device that stands for it changed.
+    Twin(SwIfIndex),
 }
 
 /// A device of the system has come, after an interface on it could not be created: what failed for
@@ -129,6 +131,9 @@ pub struct InterfaceView {
     pub tags: Tags,
     /// What it changes about tags in layer 2.
     pub rewrite: TagRewrite,
+    /// Index of the system's device that stands for it, by which programs know it that know the
+    /// system's devices.
+    pub twin: Option<u32>,
 }
 
 impl InterfaceView {
@@ -288,6 +293,7 @@ impl Interfaces {
             sub: None,
             tags: Tags::NONE,
             rewrite: TagRewrite::NONE,
+            twin: None,
         };
         let device: DeviceRef = Rc::new(Local);
         self.by_name.insert("local0".into(), SwIfIndex(0));

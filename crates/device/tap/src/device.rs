@@ -276,11 +276,7 @@ pub fn set_carrier(c: &Control, sw_if: SwIfIndex, on: bool) -> Result<(), Device
 
 /// Has requests made to the kernel about the other end of a TAP, in its namespace; `None` if there
 /// is no such device now. The job gets a port and the device's index.
-pub fn ask_host<T>(
-    c: &Control,
-    sw_if: SwIfIndex,
-    job: impl FnOnce(&Port, u32) -> T,
-) -> Option<T> {
+pub fn ask_host<T>(c: &Control, sw_if: SwIfIndex, job: impl FnOnce(&Port, u32) -> T) -> Option<T> {
     let tap = Taps::get(c, sw_if)?;
     let host = tap.host.borrow();
     let host = host.as_ref()?;

@@ -78,12 +78,7 @@ pub struct Taken {
 ///
 /// # Errors
 /// [`Taken`], if another node does.
-pub fn set(
-    c: &mut Control,
-    ethertype: u16,
-    node: &'static str,
-    on: bool,
-) -> Result<(), Taken> {
+pub fn set(c: &mut Control, ethertype: u16, node: &'static str, on: bool) -> Result<(), Taken> {
     {
         let registry = c.state::<Registry>();
         let names = &mut registry.borrow_mut().names;

@@ -81,8 +81,9 @@ impl Class {
     /// The packets per second of an interface that pass on each worker without a setting.
     pub const fn usual_rate(self) -> u32 {
         match self {
-            Class::Bgp | Class::Bfd => 20_000,
-            Class::Tcp => 50_000,
+            // As many segments as a host takes: each is one packet here.
+            Class::Bgp | Class::Tcp => 200_000,
+            Class::Bfd => 20_000,
             Class::Ospf | Class::Isis => 5_000,
             Class::Arp | Class::Nd | Class::Icmp | Class::Other => 2_000,
             Class::Vrrp | Class::Dhcp | Class::Lldp => 500,

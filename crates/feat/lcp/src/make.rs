@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::pairs::{Made, Pair, Pairs};
 use crate::table::{self, Original, Twin};
-use crate::{gate, options, sync};
+use crate::{gate, options, pairs, sync};
 use std::collections::BTreeSet;
 use std::io;
 use thalweg_device::{
@@ -111,6 +111,7 @@ pub fn create(c: &mut Control, wanted: &Wanted) -> Result<SwIfIndex, Error> {
     set_features(c, &pair, true, None);
     publish_hosts(c);
     sync::made(c, &pair);
+    name_twin(c, pair.phy);
     Ok(host)
 }
 
@@ -334,6 +335,13 @@ fn set_features(c: &mut Control, pair: &Pair, on: bool, gone: Option<SwIfIndex>)
     }
 }
 
+/// Says by which index the kernel knows the twin of an interface, or that it has none.
+pub(crate) fn name_twin(c: &mut Control, phy: SwIfIndex) {
+    let ifindex = pairs::ifindex(c, phy);
+    // It may be gone.
+    let _ = interface::set_twin(c, phy, ifindex);
+}
+
 /// Has what the interfaces with twins receive punted.
 fn publish_hosts(c: &mut Control) {
     let all: BTreeSet<SwIfIndex> = c.state::<Pairs>().borrow().phys().collect();
@@ -366,6 +374,9 @@ fn unmake(c: &mut Control, phy: SwIfIndex, gone: Option<SwIfIndex>) {
     gate::keep(c, &pair.counts);
     for dpo in pair.to {
         c.state::<Forwarding>().borrow_mut().release(c, dpo);
+    }
+    if gone != Some(pair.phy) {
+        name_twin(c, pair.phy);
     }
     unmake_twin(c, pair.host, &pair.made, gone);
 }

@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_replacement_keeps_what_it_names() {
         let mut pairs = Pairs::default();
-        [1, 2].map(|phy| _ = add(&mut pairs, phy));
+        assert_eq!([1, 2].map(|phy| add(&mut pairs, phy)), [0, 1]);
         assert!(!pairs.keep(SwIfIndex(1)), "no replacement has begun");
         pairs.begin_replacing();
         assert!(pairs.keep(SwIfIndex(1)) && !pairs.keep(SwIfIndex(1)));

@@ -234,6 +234,8 @@ pub struct SFlow {
     service: Result<service::Handle, String>,
     /// Sub-interfaces whose drops are reported, and those for which that is to change.
     subs: BTreeSet<SwIfIndex>,
+    /// Interfaces that a device of the system stands for.
+    twins: BTreeSet<SwIfIndex>,
     changing: VecDeque<(SwIfIndex, bool)>,
     /// The service was given reasons a moment ago.
     settling: bool,
@@ -287,6 +289,7 @@ pub(crate) fn init(c: &mut Control) {
         taps: Vec::new(),
         service: Err("the sflow thread is not running yet".into()),
         subs: BTreeSet::new(),
+        twins: BTreeSet::new(),
         changing: VecDeque::new(),
         settling: false,
     });
@@ -311,7 +314,29 @@ pub(crate) fn init(c: &mut Control) {
         | InterfaceEvent::Promiscuous(sw_if) => {
             follow_if_sampling(c, sw_if);
         }
+        InterfaceEvent::Twin(sw_if) => follow_twin(c, sw_if),
     });
+}
+
+/// Follows which device of the system stands for an interface. The first that has one, and the
+/// last, change the numbers of all.
+fn follow_twin(c: &mut Control, sw_if: SwIfIndex) {
+    let has_twin = interface::view(c, sw_if).is_ok_and(|view| view.twin.is_some());
+    let is_for_all = {
+        let state = c.state::<SFlow>();
+        let twins = &mut state.borrow_mut().twins;
+        let had_some = !twins.is_empty();
+        match has_twin {
+            true => _ = twins.insert(sw_if),
+            false => _ = twins.remove(&sw_if),
+        }
+        had_some == twins.is_empty()
+    };
+    if is_for_all {
+        publish(c);
+    } else {
+        follow_if_sampling(c, sw_if);
+    }
 }
 
 /// Has the service follow a change of any interface: samples name those by which packets leave,
@@ -659,6 +684,7 @@ fn forget(c: &mut Control, sw_if: SwIfIndex) {
     let (port, identity) = {
         let mut s = state.borrow_mut();
         s.subs.remove(&sw_if);
+        s.twins.remove(&sw_if);
         (s.ports.remove(&sw_if), s.identities.remove(&sw_if))
     };
     if let Some(port) = port {

@@ -221,6 +221,7 @@ pub fn create(
         sub: None,
         tags: Tags::NONE,
         rewrite: TagRewrite::NONE,
+        twin: None,
     };
     let can_segment = {
         let mut a = all.borrow_mut();

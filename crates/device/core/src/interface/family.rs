@@ -122,6 +122,7 @@ pub fn create_sub(
         sub: Some((id, matches)),
         tags: matches.tags().unwrap_or_default(),
         rewrite: TagRewrite::NONE,
+        twin: None,
         ..p
     };
     {

@@ -378,6 +378,19 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     Ok(())
 }
 
+/// Says which of the system's devices stands for an interface, by its index.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn set_twin(c: &mut Control, sw_if: SwIfIndex, twin: Option<u32>) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    let old = std::mem::replace(&mut all.borrow_mut().row(sw_if)?.view.twin, twin);
+    if old != twin {
+        c.publish(InterfaceEvent::Twin(sw_if));
+    }
+    Ok(())
+}
+
 /// Sets what becomes of the frames that an interface receives, from the workers' next loop on.
 ///
 /// # Errors

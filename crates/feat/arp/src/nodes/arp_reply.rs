@@ -4,5 +4,9 @@ use super::arp_input::{ERRORS, build};
 use thalweg_graph::NodeDecl;
 
 /// The declaration.
-pub static NODE: NodeDecl =
-    NodeDecl { name: "arp-reply", errors: ERRORS, build: |cx| build(cx, None), ..NodeDecl::DEFAULT };
+pub static NODE: NodeDecl = NodeDecl {
+    name: "arp-reply",
+    errors: ERRORS,
+    build: |cx| build(cx, None),
+    ..NodeDecl::DEFAULT
+};

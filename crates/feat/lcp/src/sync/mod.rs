@@ -26,6 +26,7 @@ mod seen;
 mod vlans;
 mod wanted;
 
+use crate::make;
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs};
 use std::collections::{BTreeMap, BTreeSet};
@@ -276,6 +277,8 @@ fn detach(c: &Control, phy: SwIfIndex) -> Option<Twin> {
 /// Follows a twin that is another device now: its namespace came back, or it was made again.
 fn moved(c: &mut Control, host: SwIfIndex) {
     let Some(pair) = c.state::<Pairs>().borrow().of_host(host).cloned() else { return };
+    // Its index is another one, too.
+    make::name_twin(c, pair.phy);
     let Some((now, _)) = place(c, &pair) else { return };
     let before = c.state::<Sync>().borrow().twins.get(&pair.phy).map(|twin| twin.place);
     if before == Some(now) {

@@ -60,6 +60,8 @@ pub struct PortSetup {
     pub generation: u32,
     /// What was counted under its number before it came.
     pub born: IfTotals,
+    /// Its number among the system's devices, if any stands for it.
+    pub os_index: Option<u32>,
 }
 
 /// Configuration of the service, set by the main thread.

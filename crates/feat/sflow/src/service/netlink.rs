@@ -274,7 +274,7 @@ impl Netlink {
         let counters = PortCounters {
             name: Text::from(view.name.as_str()),
             index: view.sw_if.get(),
-            os_index: Some(view.sw_if.get()),
+            os_index: port.os_index,
             if_type,
             speed,
             direction: FULL_DUPLEX,

@@ -138,8 +138,15 @@ mod tests {
             sub: None,
             tags: Tags::NONE,
             rewrite: thalweg_device::TagRewrite::NONE,
+            twin: None,
         };
-        PortSetup { view, enabled: true, generation: 1, born: IfTotals::default() }
+        PortSetup {
+            view,
+            enabled: true,
+            generation: 1,
+            born: IfTotals::default(),
+            os_index: Some(sw_if.get()),
+        }
     }
 
     /// One interface changes at a time, and the others stay as they are.

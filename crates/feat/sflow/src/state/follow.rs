@@ -24,7 +24,10 @@ fn renew_reasons(c: &Control) -> Arc<Reasons> {
 fn port_setup(c: &Control, state: &SFlow, sw_if: SwIfIndex) -> Option<PortSetup> {
     let Identity { generation, born, .. } = *state.identities.get(&sw_if)?;
     let view = interface::view(c, sw_if).ok()?;
-    Some(PortSetup { view, enabled: state.ports.contains_key(&sw_if), generation, born })
+    // Where none has a twin, programs are given the router's numbers as the system's.
+    let os_index = view.twin.or_else(|| state.twins.is_empty().then_some(sw_if.get()));
+    let enabled = state.ports.contains_key(&sw_if);
+    Some(PortSetup { view, enabled, generation, born, os_index })
 }
 
 /// What the service has to know, all of it.

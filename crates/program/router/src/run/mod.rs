@@ -155,10 +155,9 @@ pub enum RunError {
 impl RunError {
     fn status(&self) -> u8 {
         match self {
-            RunError::Config(_)
-            | RunError::Pairs(_)
-            | RunError::Layout(_)
-            | RunError::Group(_) => crate::USAGE,
+            RunError::Config(_) | RunError::Pairs(_) | RunError::Layout(_) | RunError::Group(_) => {
+                crate::USAGE
+            }
             RunError::Document(ConfigError::Document(_) | ConfigError::File(_)) => crate::USAGE,
             RunError::Directory(_) => crate::USAGE,
             _ => crate::FAILED,
