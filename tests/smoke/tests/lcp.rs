@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use thalweg_smoke::{Bird, Config, Frr, Router};
+use thalweg_smoke::{Bird, Config, Frr, RawLink, Router};
 use thalweg_testkit::{
     IperfOptions, LinkOptions, Netns, PingOptions, WAIT_LIMIT, iperf3, lab_test, ping, veth,
     wait_until_seen,
@@ -265,6 +265,77 @@ lab_test! {
             if text.contains("Full/") { Ok(()) } else { Err(text) }
         };
         wait_until_seen(WAIT_LIMIT, "OSPF", full)?;
+        router.stop().map(drop)
+    }
+
+    /// What goes through a pair is the same on both sides, byte for byte.
+    fn frames_pass_as_they_were_written() {
+        let edge = Edge::new()?;
+        let router = edge.start()?;
+        router.cli("lcp ethertype enable lldp\nlcp osi-proto enable 0x83")?;
+        let (wire, twin) = (RawLink::open(&edge.peer, "eth0")?, RawLink::open(&edge.plane, "e0")?);
+        let us = router.mac("host-e0")?;
+        let passes = |from: &RawLink, to: &RawLink, frame: &[u8]| {
+            from.send(frame)?;
+            to.receive(WAIT_LIMIT, |seen| (seen == frame).then_some(()))
+                .with_context(|| format!("{frame:02x?}"))
+        };
+        let mut n = 0;
+        let mut ip4 = |to: [u8; 4], ttl: u8, protocol: u8| {
+            n += 1;
+            let mut packet = vec![0x45, 0xc0, 0, 60, 0, n, 0, 0, ttl, protocol, 0, 0, 10, 1, 0, 2];
+            packet.extend(to);
+            let sum = thalweg_wire::checksum::checksum(&packet);
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+            packet.extend([7; 40]);
+            packet
+        };
+        let group = [1, 0, 0x5e, 0, 0, 5];
+        // To the router: OSPF and VRRP to groups, TCP, ESP, a fragment; TTL 1 and 255.
+        for (to, mac, ttl, protocol) in [
+            ([224, 0, 0, 5], group, 1, 89),
+            ([224, 0, 0, 18], group, 255, 112),
+            (US, us.0, 1, 6),
+            (US, us.0, 255, 50),
+            (US, us.0, 1, 89),
+        ] {
+            let frame = [&mac[..], &[2, 0, 0, 0, 0, 0x77, 8, 0], &ip4(to, ttl, protocol)].concat();
+            passes(&wire, &twin, &frame)?;
+        }
+        // With a priority tag.
+        let tagged = [0x81, 0, 0xe0, 0, 8, 0];
+        let frame =
+            [&us.0[..], &[2, 0, 0, 0, 0, 0x77], &tagged, &ip4(US, 1, 89)].concat();
+        passes(&wire, &twin, &frame)?;
+        // From the twin, to whatever address.
+        for (to, mac) in [([224, 0, 0, 5], group), (PEER, [2, 0, 0, 0, 9, 9]), ([8, 8, 8, 8], us.0)] {
+            let frame = [&mac[..], &us.0, &[8, 0], &ip4(to, 1, 89)].concat();
+            passes(&twin, &wire, &frame)?;
+        }
+        // Both ways: LLDP, IS-IS.
+        let lldp = [&[1, 0x80, 0xc2, 0, 0, 0xe][..], &[2, 0, 0, 0, 0, 9, 0x88, 0xcc], &[9; 50]];
+        let isis = [&[1, 0x80, 0xc2, 0, 0, 0x14][..], &[2, 0, 0, 0, 0, 9, 0, 50, 0xfe, 0xfe, 3, 0x83],
+            &[9; 46]];
+        for mut frame in [lldp.concat(), isis.concat()] {
+            passes(&wire, &twin, &frame)?;
+            // Each end sees what it sends itself, too.
+            frame[11] = 8;
+            passes(&twin, &wire, &frame)?;
+        }
+        // A host without an address asks for one.
+        let mut ask = vec![0x45, 0, 0, 40, 0, 1, 0, 0, 16, 17, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255];
+        let sum = thalweg_wire::checksum::checksum(&ask);
+        ask[10..12].copy_from_slice(&sum.to_be_bytes());
+        ask.extend([0, 68, 0, 67, 0, 20, 0, 0]);
+        ask.extend([5; 12]);
+        let padding = [0; 6];
+        let frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9, 8, 0], &ask].concat();
+        passes(&twin, &wire, &frame)?;
+        // The router cuts padding off.
+        wire.send(&[&frame[..], &padding].concat())?;
+        twin.receive(WAIT_LIMIT, |seen| (seen == frame).then_some(())).context("DHCP")?;
+        ensure!(punted(&router, "dhcp", "passed")? == 1, "{}", router.cli("show punt")?);
+        ensure!(punted(&router, "lldp", "passed")? == 1 && punted(&router, "isis", "passed")? == 1);
         router.stop().map(drop)
     }
 

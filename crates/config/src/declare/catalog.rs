@@ -263,22 +263,23 @@ impl<C> Catalog<C> {
     /// Starts to collect the running configuration.
     pub fn collect(&self, cx: &C) -> Collected<C> {
         let (root, implicit) = (Node::default(), Vec::new());
-        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs: Subs::new() };
+        let (subs, hidden) = (Subs::new(), HashSet::new());
+        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs, hidden };
         let mut walks = Vec::new();
         for section in &self.sections {
             section.dump(cx, &mut dump);
             walks.extend(section.walk(cx));
         }
         walks.reverse();
-        let Dump { root, implicit, subs, .. } = dump;
-        Collected { root, implicit, subs, walks, laters: Vec::new(), pieces: 0 }
+        let Dump { root, implicit, subs, hidden, .. } = dump;
+        Collected { root, implicit, subs, hidden, walks, laters: Vec::new(), pieces: 0 }
     }
 
     /// Writes the collected configuration as a document. Does not need the router any more: for
     /// another thread, as it takes a second for some ten thousand routes.
     pub fn write_out(&self, collected: Collected<C>) -> Document {
-        let Collected { root, implicit, subs, laters, .. } = collected;
-        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs };
+        let Collected { root, implicit, subs, hidden, laters, .. } = collected;
+        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs, hidden };
         laters.into_iter().for_each(|later| later(&mut dump));
         let Dump { root, implicit, .. } = dump;
         self.as_it_is(root, implicit)
@@ -290,6 +291,7 @@ pub struct Collected<C> {
     root: Node,
     implicit: Vec<Item>,
     subs: Subs,
+    hidden: HashSet<String>,
     /// Remaining walks; the last is next.
     walks: Vec<Walk<C>>,
     laters: Vec<Later>,

@@ -5,7 +5,7 @@ use super::node::Node;
 use super::rules::{Grammar, Rule};
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A feature's part of the configuration. The feature that owns a setter owns a section that dumps
 /// it.
@@ -63,12 +63,28 @@ pub struct Dump<'a> {
     pub(crate) grammar: &'a Grammar,
     pub(crate) implicit: Vec<Item>,
     pub(crate) subs: Subs,
+    pub(crate) hidden: HashSet<String>,
 }
 
 /// Sub-interfaces by name: parent and number.
 pub(crate) type Subs = HashMap<String, (String, String)>;
 
 impl Dump<'_> {
+    /// Leaves out all that is written of an interface from here on, as the setting of another one
+    /// makes it.
+    pub fn hide(&mut self, interface: &str) {
+        self.hidden.insert(interface.to_owned());
+    }
+
+    /// Returns whether a path leads to an interface that is left out.
+    fn hides(&self, path: &[&str]) -> bool {
+        let name = match path {
+            [OURS, "interfaces", name, ..] | ["interfaces" | "taps", name, ..] => name,
+            _ => return false,
+        };
+        !self.hidden.is_empty() && self.hidden.contains(*name)
+    }
+
     /// Adds an interface; interfaces are in the order in which they are added.
     pub fn interface(&mut self, name: &str) {
         if let Some(place) = place(&self.subs, name) {
@@ -85,6 +101,9 @@ impl Dump<'_> {
     /// Writes an attribute of an interface: under the schema's key if it is valid there, else under
     /// Thalweg's own.
     pub fn set(&mut self, interface: &str, key: &str, value: impl Into<super::Value>) {
+        if self.hidden.contains(interface) {
+            return;
+        }
         let value = value.into();
         if let Some(mut place) = place(&self.subs, interface) {
             place.push(key);
@@ -98,6 +117,9 @@ impl Dump<'_> {
     /// Appends to a list of an interface: under the schema's key as long as there is room, else
     /// under Thalweg's own. `room` is the maximum length of the schema's list.
     pub fn add(&mut self, interface: &str, key: &str, room: usize, value: impl Into<super::Value>) {
+        if self.hidden.contains(interface) {
+            return;
+        }
         if let Some(mut place) = place(&self.subs, interface) {
             place.push(key);
             if self.root.at(&place).map_or(0, |n| n.list().len()) < room {
@@ -109,7 +131,9 @@ impl Dump<'_> {
 
     /// Writes a value at a path of keys.
     pub fn put(&mut self, path: &[&str], value: impl Into<super::Value>) {
-        self.root.put(path, value);
+        if !self.hides(path) {
+            self.root.put(path, value);
+        }
     }
 
     /// Adds an item for what the running configuration has by default, and a document therefore
@@ -125,7 +149,9 @@ impl Dump<'_> {
 
     /// Appends to a list at a path of keys.
     pub fn push(&mut self, path: &[&str], value: impl Into<super::Value>) {
-        self.root.push(path, value);
+        if !self.hides(path) {
+            self.root.push(path, value);
+        }
     }
 }
 

@@ -110,6 +110,7 @@ impl Section<Control> for Settings {
             let device = all.device(v.parent.unwrap_or(v.sw_if));
             device.is_some_and(|device| device.is_of_another())
         };
+        all.iter().filter(|v| is_of_another(v)).for_each(|v| out.hide(&v.name));
         let (mains, subs): (Vec<_>, Vec<_>) = all
             .iter()
             .filter(|v| v.sw_if != SwIfIndex(0) && !is_of_another(v))

@@ -266,6 +266,11 @@ impl<P: Packets> Link<P> {
     pub fn trace(&self, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (dpo, data) = (frame.aux()[usize::from(i)], frame.data(i));
         let (s, header) = self.dpos.rewrite(Dpo(dpo));
+        if s.kind == Kind::AS_WRITTEN && s.tx_if() == frame.tx_if(i) {
+            let _ = writeln!(out, "tx {} as written", interface_token(s.tx_if()));
+            let _ = thalweg_wire::fmt::packet(data, out, 0);
+            return;
+        }
         // A packet that is not forwarded has a drop reason in aux, and still starts with its IP
         // header.
         if !s.kind.is_complete() || !data.starts_with(&header) {
