@@ -144,10 +144,7 @@ pub(crate) struct Sets {
     /// Sets attached to interfaces by command.
     interfaces: BTreeMap<SwIfIndex, u32>,
     in_use: InUse,
-    /// The sets whose rules name an interface, by its name or number.
-    naming: HashMap<String, BTreeSet<u32>>,
-    /// The names in the rules of a set.
-    named: HashMap<u32, BTreeSet<String>>,
+    naming: Naming,
     /// Interfaces on which the node is enabled.
     enabled: BTreeSet<SwIfIndex>,
     /// Interfaces with rules that translate.
@@ -168,8 +165,7 @@ impl Sets {
             followed: BTreeSet::new(),
             interfaces: BTreeMap::new(),
             in_use: InUse::default(),
-            naming: HashMap::new(),
-            named: HashMap::new(),
+            naming: Naming::default(),
             enabled: BTreeSet::new(),
             translating: BTreeSet::new(),
             going: None,
@@ -201,9 +197,46 @@ impl Sets {
         [(Side::Received, received), (Side::IntoBridge, id.filter(|_| is_bvi))]
     }
 
-    /// The sets whose rules name an interface, by whatever it is called.
-    fn naming(&self, view: &InterfaceView) -> BTreeSet<u32> {
-        words(view).iter().flat_map(|word| self.naming.get(word)).flatten().copied().collect()
+    /// Changes of sets that workers have, after one of rules' interfaces has come or gone: these
+    /// rules, and no others.
+    fn resolve_again(&mut self, rules: BTreeSet<(u32, u64)>) -> BTreeMap<u32, Changes> {
+        let mut all: BTreeMap<u32, Changes> = BTreeMap::new();
+        for (set, number) in
+            rules.into_iter().filter(|(set, _)| self.in_use.compiled(*set).is_some())
+        {
+            let placed = self.sets.get_mut(&set).and_then(|set| set.placed.get_mut(&number));
+            let Some(placed) = placed else { continue };
+            let changes = all.entry(set).or_default();
+            let live = placed.live.take();
+            changes.gone.extend(live.map(|live| (placed.rule.clone(), placed.slot, live)));
+            changes.come.push(number);
+        }
+        all
+    }
+}
+
+/// Rules by the words with which they name interfaces: set and number of each.
+#[derive(Default)]
+struct Naming(HashMap<String, BTreeSet<(u32, u64)>>);
+
+impl Naming {
+    /// Notes that there is a rule, or is no more.
+    fn note(&mut self, (set, number): (u32, u64), rule: &Rule, is: bool) {
+        for name in rule.interfaces() {
+            if is {
+                self.0.entry(name.into()).or_default().insert((set, number));
+            } else if let Some(by) = self.0.get_mut(name) {
+                by.remove(&(set, number));
+                if by.is_empty() {
+                    self.0.remove(name);
+                }
+            }
+        }
+    }
+
+    /// The rules that name an interface, by whatever it is called.
+    fn of(&self, view: &InterfaceView) -> BTreeSet<(u32, u64)> {
+        words(view).iter().filter_map(|word| self.0.get(word)).flatten().copied().collect()
     }
 }
 
@@ -335,7 +368,7 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
         let mut ports = Ports::new(c);
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
-        let Sets { sets, free, tallies, .. } = &mut *state;
+        let Sets { sets, free, tallies, naming, .. } = &mut *state;
         if rules.len() > free.len() {
             return Err(FlowError::Full);
         }
@@ -345,7 +378,12 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
             tallies.make_ready(slot);
             let (before, since) = (tallies.get(slot), clock::now());
             let new = Placed { rule, slot, before, since, live: None };
+            let rule = new.rule.clone();
             let (number, old) = all.add(new, &mut ports);
+            if let Some(old) = &old {
+                naming.note((set, number), &old.rule, false);
+            }
+            naming.note((set, number), &rule, true);
             free.extend(old.as_ref().map(|old| old.slot));
             // One that came a moment ago is not live yet.
             changes.come.push(number);
@@ -378,7 +416,7 @@ pub fn delete(
         let mut ports = Ports::new(c);
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
-        let Sets { sets, free, .. } = &mut *state;
+        let Sets { sets, free, naming, .. } = &mut *state;
         let Some(all) = sets.get_mut(&set) else { return 0 };
         let numbers: Vec<u64> = match within {
             None => all.placed.keys().copied().collect(),
@@ -392,6 +430,7 @@ pub fn delete(
         };
         for number in &numbers {
             if let Some(old) = all.remove(*number) {
+                naming.note((set, *number), &old.rule, false);
                 free.push_back(old.slot);
                 changes.gone.extend(old.into_gone());
             }
@@ -501,7 +540,7 @@ pub(crate) fn interface_created(c: &mut Control, new: SwIfIndex) {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         state.going = state.going.filter(|gone| *gone != new);
-        named(c, &state, new)
+        named(c, &mut state, new)
     };
     apply(c, due);
 }
@@ -517,32 +556,34 @@ pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
         state.interfaces.remove(&gone);
         Side::BOTH.into_iter().for_each(|side| _ = state.in_use.use_set((gone, side), None));
         state.going = Some(gone);
-        named(c, &state, gone)
+        named(c, &mut state, gone)
     };
     apply(c, due);
 }
 
 /// Handles a change of an interface's tag: rules may have named it by that, or begin to.
 pub(crate) fn tag_changed(c: &mut Control) {
-    let sets = {
+    let changed = {
         let state = c.state::<Sets>();
-        let state = state.borrow();
+        let mut state = state.borrow_mut();
         let all = c.state::<Interfaces>();
         let all = all.borrow();
         let is_tag =
             |word: &str| all.find(word).is_err() && all.find(&format!("host-{word}")).is_err();
-        let by_tag = state.naming.iter().filter(|(word, _)| is_tag(word));
-        by_tag.flat_map(|(_, sets)| sets).copied().collect()
+        let by_tag = state.naming.0.iter().filter(|(word, _)| is_tag(word));
+        let rules = by_tag.flat_map(|(_, rules)| rules).copied().collect();
+        state.resolve_again(rules)
     };
-    apply(c, Due { sets, ..Due::default() });
+    apply(c, Due { changed, ..Due::default() });
 }
 
-/// What the creation or deletion of an interface changes: itself, and the sets whose rules name it.
-fn named(c: &Control, state: &Sets, sw_if: SwIfIndex) -> Due {
+/// What the creation or deletion of an interface changes: itself, and the rules that name it.
+fn named(c: &Control, state: &mut Sets, sw_if: SwIfIndex) -> Due {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    let sets = all.get(sw_if).map(|view| state.naming(view)).unwrap_or_default();
-    Due { sets, interfaces: BTreeSet::from([sw_if]), ..Due::default() }
+    let rules = all.get(sw_if).map(|view| state.naming.of(view)).unwrap_or_default();
+    let changed = state.resolve_again(rules);
+    Due { changed, interfaces: BTreeSet::from([sw_if]), ..Due::default() }
 }
 
 /// Handles a change of a bridge domain's port.
@@ -557,8 +598,8 @@ pub(crate) fn port_changed(c: &mut Control, port: SwIfIndex) {
 struct Due {
     /// Sets to compile as a whole.
     sets: BTreeSet<u32>,
-    /// Changes of the rules of a set.
-    changed: Option<(u32, Changes)>,
+    /// Changes of the rules of sets.
+    changed: BTreeMap<u32, Changes>,
     interfaces: BTreeSet<SwIfIndex>,
 }
 
@@ -578,7 +619,7 @@ fn follow(c: &mut Control, mut touched: BTreeSet<SwIfIndex>, changed: Option<(u3
             let domain = l2.bridges().get(*set).filter(|_| has_changed);
             touched.extend(domain.into_iter().flat_map(Domain::ports).map(|(port, _)| port));
         }
-        let mut due = Due { changed, ..Due::default() };
+        let mut due = Due { changed: changed.into_iter().collect(), ..Due::default() };
         for sw_if in touched {
             for (side, set) in state.wanted(l2.bridges(), sw_if) {
                 if state.in_use.use_set((sw_if, side), set) {
@@ -658,8 +699,7 @@ fn publish(c: &Control, due: &mut Due) {
     let new = uses.filter(|set| state.in_use.compiled(*set).is_none()).collect::<Vec<_>>();
     due.sets.extend(new);
     // Without rules there is nothing to change.
-    due.sets
-        .extend(due.changed.iter().map(|(set, _)| *set).filter(|s| !state.sets.contains_key(s)));
+    due.sets.extend(due.changed.keys().copied().filter(|set| !state.sets.contains_key(set)));
     for set in &due.sets {
         // Nobody needs it yet, or any more.
         if !state.in_use.is_used(*set) {
@@ -674,7 +714,7 @@ fn publish(c: &Control, due: &mut Due) {
         state.in_use.store(*set, Some(compiled));
     }
     let mut of_sets = due.sets.clone();
-    if let Some((set, changes)) = due.changed.take() {
+    for (set, changes) in std::mem::take(&mut due.changed) {
         of_sets.insert(set);
         let old = state.in_use.compiled(set).filter(|_| state.in_use.is_used(set));
         if let Some(old) = old.filter(|_| !due.sets.contains(&set)) {
@@ -685,16 +725,8 @@ fn publish(c: &Control, due: &mut Due) {
             change(state.sets.get_mut(&set).unwrap_or(&mut none), &mut new, &changes, number);
             state.in_use.store(set, Some(new));
         }
-        // Names that no rule has any more go when all of the set is compiled.
-        for rule in changes.come.iter().filter_map(|n| state.sets.get(&set)?.placed.get(n)) {
-            for name in rule.rule.interfaces() {
-                state.naming.entry(name.into()).or_default().insert(set);
-                state.named.entry(set).or_default().insert(name.into());
-            }
-        }
     }
     state.in_use.forget_idle();
-    index(state, &due.sets);
     let users = of_sets.into_iter().flat_map(|set| state.in_use.users(set));
     due.interfaces.extend(users.map(|(sw_if, _)| sw_if));
     let mut published = state.writer.get().clone();
@@ -713,27 +745,4 @@ fn publish(c: &Control, due: &mut Due) {
     published.spread = state.in_use.spread();
     published.translated_zones = state.in_use.translated_zones();
     state.writer.publish(c.domain(), published);
-}
-
-/// Notes which interfaces the rules of sets name.
-fn index(state: &mut Sets, sets: &BTreeSet<u32>) {
-    for set in sets {
-        for name in state.named.remove(set).unwrap_or_default() {
-            if let Some(by) = state.naming.get_mut(&name) {
-                by.remove(set);
-                if by.is_empty() {
-                    state.naming.remove(&name);
-                }
-            }
-        }
-        let rules = state.sets.get(set).into_iter().flat_map(|set| set.placed.values());
-        let names: BTreeSet<String> =
-            rules.flat_map(|placed| placed.rule.interfaces()).map(String::from).collect();
-        for name in &names {
-            state.naming.entry(name.clone()).or_default().insert(*set);
-        }
-        if !names.is_empty() {
-            state.named.insert(*set, names);
-        }
-    }
 }
