@@ -549,13 +549,18 @@ fn borrow<A: Address>(c: &mut Control, sw_if: SwIfIndex, lender: Option<SwIfInde
 fn changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     publish::<A>(c, sw_if);
     c.publish(AddressesChanged { version: Version::of::<A>(), sw_if });
+    let borrowers = c.state::<Ip<A>>().borrow().lenders.of(sw_if).collect();
+    inform::<A>(c, borrowers);
+}
+
+/// Has subscribers learn that unnumbered interfaces use other addresses: there may be many.
+fn inform<A: Address>(c: &mut Control, borrowers: Vec<SwIfIndex>) {
     let is_first = {
         let ip = c.state::<Ip<A>>();
-        let mut ip = ip.borrow_mut();
-        let idle = ip.borrowers_due.is_empty();
-        let Ip { lenders, borrowers_due, .. } = &mut *ip;
-        borrowers_due.extend(lenders.of(sw_if));
-        idle && !ip.borrowers_due.is_empty()
+        let due = &mut ip.borrow_mut().borrowers_due;
+        let idle = due.is_empty();
+        due.extend(borrowers);
+        idle && !due.is_empty()
     };
     if is_first {
         inform_borrowers::<A>(c);
@@ -603,10 +608,10 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         of_it.iter().for_each(|borrower| _ = ip.lenders.set(*borrower, None));
         (borrowed, of_it)
     };
-    for borrower in borrowers {
-        table::follow_lender::<A>(c, borrower);
-        changed::<A>(c, borrower);
+    for borrower in &borrowers {
+        table::follow_lender::<A>(c, *borrower);
     }
+    inform::<A>(c, borrowers);
     let known = {
         let mut ip = ip.borrow_mut();
         let idle = ip.tables.values().all(Table::is_settled);

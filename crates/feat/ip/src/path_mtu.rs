@@ -205,6 +205,10 @@ fn follow<A: Address>(c: &mut Control) {
     let state = c.state::<State<A>>();
     let (before, after) = {
         let mut state = state.borrow_mut();
+        // New interfaces begin to look when they come.
+        if state.mtus.is_empty() == state.on.is_empty() {
+            return;
+        }
         let after: BTreeSet<SwIfIndex> = match state.mtus.is_empty() {
             false => c.state::<Interfaces>().borrow().iter().map(|v| v.sw_if).collect(),
             true => BTreeSet::new(),
