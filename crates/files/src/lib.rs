@@ -15,6 +15,7 @@ mod appended;
 pub mod client;
 mod pid;
 mod put;
+mod temporary;
 mod write;
 
 pub use appended::Appended;

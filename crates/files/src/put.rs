@@ -1,9 +1,9 @@
 //! Files that programs at a prompt write for their user.
 
-use crate::{FileError, at};
+use crate::write::directory;
+use crate::{FileError, at, temporary};
 use rustix::fs::{FallocateFlags, Gid, Uid, fallocate, fchown};
 use std::fs::{self, File, Metadata, Permissions};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,10 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
 
 /// Puts a new file in the place of one that is there, or is not.
 fn put_new(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> {
-    let (name, mut file) = temporary(path)?;
+    if let Ok(dir) = File::open(directory(path)) {
+        temporary::remove_leftovers(dir);
+    }
+    let (name, mut file) = temporary_file(path)?;
     let fill = |file: &mut File| {
         if let Some(old) = old {
             // Only root can give it away.
@@ -81,12 +84,12 @@ fn put_new(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> 
 }
 
 /// A new file in the directory of another one, with a name that nobody can guess.
-fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+fn temporary_file(path: &Path) -> io::Result<(PathBuf, File)> {
     loop {
-        let number = RandomState::new().build_hasher().finish();
-        let name = path.with_file_name(format!(".thalweg-{number:016x}"));
+        let name = path.with_file_name(temporary::name());
         match File::options().write(true).create_new(true).open(&name) {
-            Ok(file) => return Ok((name, file)),
+            Ok(file) if temporary::hold(&file)? => return Ok((name, file)),
+            Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

@@ -1,10 +1,9 @@
 //! Writing: the place of a file, and what is done there.
 
-use crate::{FileError, at, open_regular, wrong};
+use crate::{FileError, at, open_regular, temporary, wrong};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -123,13 +122,15 @@ impl Replacement {
         spot.check_replaceable().map_err(at("write", &spot.path))?;
         // The temporary file's name would only confuse.
         let failed = |e| at("write in", directory(&spot.path))(e);
+        temporary::remove_leftovers(&spot.dir);
         loop {
-            // Others who may write in the directory cannot guess it.
-            let number = RandomState::new().build_hasher().finish();
-            let name = OsString::from(format!(".thalweg-{number:016x}"));
+            let name = temporary::name();
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             match open_regular(&spot.dir, Path::new(&name), flags) {
-                Ok(new) => return Ok(Replacement { spot, new, temporary: Some(name) }),
+                Ok(new) if temporary::hold(&new).map_err(failed)? => {
+                    return Ok(Replacement { spot, new, temporary: Some(name) });
+                }
+                Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(failed(e)),
             }
@@ -148,6 +149,14 @@ impl Replacement {
     pub fn for_everyone(&mut self) -> Result<(), FileError> {
         let mode = Mode::from_bits_truncate(0o644);
         rustix::fs::fchmod(&self.new, mode).map_err(|e| at("write", &self.spot.path)(e.into()))
+    }
+
+    /// Has all that was written so far on disk: little can go wrong any more then.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn sync(&mut self) -> Result<(), FileError> {
+        self.new.sync_all().map_err(at("write", &self.spot.path))
     }
 
     /// Puts the content into place, and returns when it is on disk.

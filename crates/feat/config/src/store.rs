@@ -5,13 +5,13 @@
 //! the old or the new text is there. Only the owner may read them.
 
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use thalweg_config::declare::MAX_TEXT;
-use thalweg_files::FileError;
+use thalweg_files::{FileError, Replacement};
 
 /// Maximum number of revisions kept.
 pub const KEPT: usize = 50;
@@ -53,6 +53,14 @@ pub fn read(path: &Path) -> Result<String, FileError> {
 /// If the system fails; the old file is unchanged then.
 pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
     thalweg_files::replace(path, text.as_bytes())
+}
+
+/// Writes the content of a file that has the old one still.
+fn prepare(path: &Path, text: &str) -> Result<Replacement, FileError> {
+    let mut new = Replacement::new(path)?;
+    new.write_all(text.as_bytes()).map_err(at("write", path))?;
+    new.sync()?;
+    Ok(new)
 }
 
 impl Store {
@@ -144,7 +152,16 @@ impl Store {
     /// # Errors
     /// If it cannot be read.
     pub fn revision(&self, back: usize) -> Result<Option<String>, FileError> {
-        self.history()?.get(back).map(|r| read(&r.path)).transpose()
+        Ok(self.found(back)?.map(|(_, text)| text))
+    }
+
+    /// The same with which revision it is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn found(&self, back: usize) -> Result<Option<(Revision, String)>, FileError> {
+        let revision = self.history()?.into_iter().nth(back);
+        revision.map(|r| Ok((r.clone(), read(&r.path)?))).transpose()
     }
 
     /// The saved texts that can be read, latest first, each with the name of its file; not the file
@@ -175,25 +192,31 @@ impl Store {
         let first = revisions.first().and_then(|r| r.number).map_or(1, |n| n + 1);
         // A text edited by hand must not be lost.
         let edited = before.as_deref().filter(|b| Store::is_edited(b, &revisions));
-        let mut new = Vec::new();
-        let mut write_all = || {
-            for (number, text) in (first..).zip(edited.into_iter().chain([text])) {
-                let path = dir.join(format!("{number:06}.yaml"));
-                write(&path, text)?;
-                new.push(path);
+        let path_of = |number: u64| dir.join(format!("{number:06}.yaml"));
+        let mut edited_path = None;
+        let mut save_file = || {
+            let mut number = first;
+            if let Some(edited) = edited {
+                write(&path_of(number), edited)?;
+                edited_path = Some(path_of(number));
+                number += 1;
             }
             // Who started the router named this file: a link to another place is kept.
             let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
-            write(&file, text)
+            // Both are on disk before either has its name. The file comes first: a text that was
+            // not saved must not be there to roll back to, even if the router is killed in between.
+            let (new, revision) = (prepare(&file, text)?, prepare(&path_of(number), text)?);
+            new.commit()?;
+            Ok(revision)
         };
-        let written = write_all();
-        if written.is_err() {
-            // A text that was not saved must not be there to roll back to.
-            for path in &new {
-                let _ = fs::remove_file(path);
-            }
+        let saved: Result<Replacement, FileError> = save_file();
+        if let (Err(_), Some(path)) = (&saved, &edited_path) {
+            let _ = fs::remove_file(path);
         }
-        written?;
+        if let Err(e) = saved?.commit() {
+            // It becomes one with the next text that is saved.
+            tracing::warn!("configuration: saved, but not as a revision: {e}");
+        }
         for old in self.revisions()?.iter().skip(KEPT) {
             if let Err(e) = fs::remove_file(&old.path) {
                 tracing::warn!("configuration: cannot remove {}: {e}", old.path.display());
@@ -308,6 +331,20 @@ mod tests {
         assert!(store.save("b").is_err());
         assert_eq!(store.revisions().unwrap().len(), 0);
         assert_eq!(store.saved().unwrap().unwrap(), "Linux\n");
+    }
+
+    /// Killed between the two, the router has the new text, which no revision has yet.
+    #[test]
+    fn a_file_without_its_revision_is_the_last_one_saved() {
+        let (_dir, store) = store();
+        store.save("a").unwrap();
+        let revision = prepare(&store.dir().join("000002.yaml"), "b").unwrap();
+        prepare(store.file(), "b").unwrap().commit().unwrap();
+        drop(revision);
+        let back = |n| store.revision(n).unwrap();
+        assert_eq!([back(0), back(1), back(2)].map(Option::unwrap_or_default), ["b", "a", ""]);
+        store.save("c").unwrap();
+        assert_eq!([back(0), back(1), back(2)].map(Option::unwrap), ["c", "b", "a"]);
     }
 
     #[test]
