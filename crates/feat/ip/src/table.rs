@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
+use thalweg_engine::Came;
 use thalweg_fib::rib::{self, Labels, NeighborOn, Path, PathKind, RibError, Source};
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_graph::Control;
@@ -108,6 +109,7 @@ pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     }
     ip.borrow_mut().tables.insert(id, table);
     family.publish(c);
+    c.publish(Came);
     Ok(())
 }
 

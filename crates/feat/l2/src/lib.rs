@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 use thalweg_device::{
     DeviceError, InterfaceEvent, MacAddr, Mode, SwIfIndex, TagRewrite, interface,
 };
-use thalweg_engine::Feature;
+use thalweg_engine::{Came, Feature};
 use thalweg_graph::Control;
 use thalweg_tables::mac::MacTable;
 use thalweg_tables::snapshot::{self, Snapshot};
@@ -281,6 +281,7 @@ pub fn set_tag_rewrite(
 pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.create(id)?;
     table::publish_bridge(c, id);
+    c.publish(Came);
     Ok(())
 }
 

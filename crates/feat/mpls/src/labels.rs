@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
+use thalweg_engine::Came;
 use thalweg_feat_ip::table::{Followed, take_touched, unfollow};
 use thalweg_fib::rib::{Path, PathKind, WatchedRoutes};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LabelStep, RouteBook, Routes, TableId, Version};
@@ -247,6 +248,8 @@ pub fn add_table(c: &mut Control, id: TableId, name: Option<&str>) -> Result<(),
     }
     mpls.tables.insert(id, Table { leaves, name: name.unwrap_or_default().to_owned(), routes });
     mpls.publish(c);
+    drop(mpls);
+    c.publish(Came);
     Ok(())
 }
 
