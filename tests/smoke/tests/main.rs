@@ -22,6 +22,7 @@ mod faults;
 mod idle;
 mod ipv6;
 mod lcp;
+mod killed;
 mod load;
 mod load_ends;
 mod mpls;

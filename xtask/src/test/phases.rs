@@ -92,6 +92,10 @@ const OWNERS: [&str; 2] = ["feat/flow/switch", "feat/nat44/translator"];
 /// Programs of unit tests that try more with [`LONG`].
 const LONGER: [&str; 4] =
     ["bench/pg/allocations", "feat/l2/subs", "program/router/settings", "sflow/coverage"];
+/// Scenarios that do the same hundreds of times, in the long list.
+const REPEATING: &str = "killed::many_";
+/// Seconds after which such a one reports what it waits for.
+const REPEATING_DEADLINE: &str = "840";
 /// Scenarios that need programs which take long to build or to fetch.
 const FETCHING: [&str; 1] = ["collectors::"];
 
@@ -282,7 +286,13 @@ fn scenarios(
         job.name = format!("{phase}/{name}");
         job.deadline = SCENARIO_DEADLINE;
         job.alone = MEASURING.iter().any(|beginning| name.starts_with(beginning));
-        job.long = job.alone || FETCHING.iter().any(|beginning| name.starts_with(beginning));
+        let repeats = name.starts_with(REPEATING);
+        if repeats {
+            job.deadline = PROGRAM_DEADLINE;
+            job.env.push(("THALWEG_TEST_DEADLINE", REPEATING_DEADLINE.into()));
+        }
+        job.long =
+            job.alone || repeats || FETCHING.iter().any(|beginning| name.starts_with(beginning));
         job.env.push((ROUTER, router.clone().into()));
         job.env.extend(env.iter().map(|(key, value)| (*key, OsString::from(value))));
         if job.alone {
