@@ -38,6 +38,10 @@ const PARTS: usize = 4;
 const PART: usize = ROUTES / PARTS;
 /// The method that begins with all routes there.
 const DELETING: &str = "deleting";
+/// Routes of a very large document.
+const LARGE: usize = 200_000;
+/// The question about it that has a goal.
+const SAME: &str = "`config diff` with its file";
 /// How often each question about the main thread's steps is asked.
 const TIMES: usize = 3;
 /// A control window, before each with changes.
@@ -341,13 +345,13 @@ const LOOPBACKS: usize = 1000;
 const LONGEST_MS: f64 = 5.0;
 
 /// A document with routes, and the same with each of them by the other next hop.
-fn documents(dir: &Path) -> Result<[PathBuf; 2]> {
+fn documents(dir: &Path, routes: usize) -> Result<[PathBuf; 2]> {
     let write = |name: &str, turn: usize| {
         let mut text = String::from(
             "interfaces:\n  pg1: {addresses: [10.1.0.254/24]}\n  pg2: {addresses: [10.2.0.254/24]}\n\
              thalweg:\n  ip-tables:\n    0:\n      routes:\n",
         );
-        for (n, prefix) in internet(DOCUMENT).iter().enumerate() {
+        for (n, prefix) in internet(routes).iter().enumerate() {
             let side = 1 + (n + turn) % 2;
             writeln!(text, "        {prefix}: 10.{side}.0.1 pg{side}")?;
         }
@@ -441,7 +445,7 @@ fn steps() -> Result<Table> {
     let dir = tempfile::tempdir()?;
     let _server = thalweg_program_router::run::serve_api(router.control(), dir.path())?;
     router.cli("create packet-generator interface pg1\ncreate packet-generator interface pg2");
-    let [one, other] = documents(dir.path())?;
+    let [one, other] = documents(dir.path(), DOCUMENT)?;
     let mut ask = Answers { router, socket: dir.path().join("api.sock"), asked: Vec::new() };
     for _ in 0..TIMES {
         for (verb, file) in [("plan", &one), ("apply", &one), ("plan", &other), ("apply", &other)] {
@@ -476,6 +480,39 @@ fn steps() -> Result<Table> {
         ask.dump("`ip_neighbor_dump`", "ip_neighbor_dump_d817a484", &of_all[..5])?;
     }
     let table = ask.table();
+    ask.router.stop();
+    Ok(table)
+}
+
+/// What takes how long with very many routes.
+fn large() -> Result<Table> {
+    let mut router = thalweg_bench_pg::Router::on_last_core();
+    let dir = tempfile::tempdir()?;
+    let _server = thalweg_program_router::run::serve_api(router.control(), dir.path())?;
+    let [one, _] = documents(dir.path(), LARGE)?;
+    let none = dir.path().join("none.yaml");
+    std::fs::write(&none, "interfaces: {}\n")?;
+    let mut ask = Answers { router, socket: dir.path().join("api.sock"), asked: Vec::new() };
+    for _ in 0..TIMES {
+        ask.cli("`config apply`", &format!("config apply {}", one.display()))?;
+        ask.cli(SAME, &format!("config diff {}", one.display()))?;
+        ask.cli("`config diff` with an empty file", &format!("config diff {}", none.display()))?;
+        ask.cli("`config apply` of an empty file", &format!("config apply {}", none.display()))?;
+    }
+    let columns = [
+        Column::text("what a client asks for"),
+        Column::values("takes", "s"),
+        Column::text("goal"),
+    ];
+    let mut table = Table::new("A document of 200,000 routes", columns.into());
+    for asked in &ask.asked {
+        let goal = match asked.what == SAME {
+            true => Cell::Guide("≤ 2 s".into(), asked.seconds.spread().median <= 2.0),
+            false => Cell::None,
+        };
+        let what = format!("{}: {}", asked.what, asked.said);
+        table.row(vec![what.into(), Cell::series(&asked.seconds, 3), goal]);
+    }
     ask.router.stop();
     Ok(table)
 }
@@ -532,6 +569,7 @@ fn main() -> Result<()> {
     );
     if args.wants("steps") {
         report.table(steps()?);
+        report.table(large()?);
     }
     let router = Router::start()?;
     stay_on_first_core()?;

@@ -7,7 +7,8 @@ use super::plan::{Plan, plan};
 use super::report::{Problem, Problems};
 use super::rules::{Grammar, Kind, Name, Rule};
 use super::schema;
-use super::section::{Doc, Dump, Later, OURS, Section, Subs, Walk};
+use super::section::{Doc, Dump, Later, OURS, Section, Subs, Unsaid, Walk};
+use super::summary::Kinds;
 use super::yaml;
 use std::collections::{HashMap, HashSet};
 
@@ -21,11 +22,18 @@ pub struct NoRule(pub &'static str);
 pub struct Document {
     root: Node,
     items: Vec<Item>,
+    /// Of a running configuration, what is so by default.
+    unsaid: Vec<Unsaid>,
     /// Parts that no section reads.
     unread: Vec<Part>,
 }
 
 impl Document {
+    /// A document that is as it should be.
+    pub(crate) fn of(root: Node, items: Vec<Item>) -> Document {
+        Document { root, items, ..Document::default() }
+    }
+
     /// Returns the tree.
     pub fn root(&self) -> &Node {
         &self.root
@@ -70,6 +78,11 @@ impl Document {
         collect_notes(&self.root, &mut Vec::new(), &mut notes);
         notes
     }
+}
+
+/// Parses a text with mistakes, to say where they are.
+fn parse(name: &str, text: &str) -> Result<Node, Problems> {
+    yaml::parse(text).map_err(|problem| Problems { name: name.to_owned(), list: vec![problem] })
 }
 
 fn collect_notes(node: &Node, path: &mut Vec<String>, notes: &mut Vec<(Vec<String>, String)>) {
@@ -120,14 +133,23 @@ impl<C> Catalog<C> {
         Ok(Catalog { sections, grammar })
     }
 
+    /// Kinds of settings that documents have, to count them by.
+    pub fn kinds(&self) -> Kinds<'_> {
+        Kinds(&self.grammar)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn extend(&mut self, rules: &[Rule]) {
+        rules.iter().for_each(|rule| self.grammar.add(*rule));
+    }
+
     /// Reads a text and checks that its settings are known, valid and supported.
     ///
     /// # Errors
     /// All problems found in it.
     pub fn read(&self, name: &str, text: &str) -> Result<Document, Problems> {
-        let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
-        let root = yaml::parse(text).map_err(one)?;
-        self.check(name, root)
+        let read = yaml::parse_bare(text).ok().and_then(|root| self.check(name, root).ok());
+        read.map_or_else(|| self.check(name, parse(name, text)?), Ok)
     }
 
     /// Like [`Catalog::read`], from a tree.
@@ -142,7 +164,7 @@ impl<C> Catalog<C> {
         }
         let (items, more) = self.items(&root, false);
         Problems::check(name, [problems, more].concat())?;
-        Ok(Document { root, items, unread: Vec::new() })
+        Ok(Document::of(root, items))
     }
 
     /// Reads what is valid of a text, and returns the parts that are not.
@@ -150,9 +172,7 @@ impl<C> Catalog<C> {
     /// # Errors
     /// If it is no YAML document with keys at all.
     pub fn load(&self, name: &str, text: &str) -> Result<(Document, Vec<Part>), Problems> {
-        let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
-        let root = yaml::parse(text).map_err(one)?;
-        self.salvage(name, root)
+        self.load_as(name, text, false)
     }
 
     /// Like [`Catalog::load`], of a text that the router has written.
@@ -160,9 +180,19 @@ impl<C> Catalog<C> {
     /// # Errors
     /// As [`Catalog::load`].
     pub fn load_saved(&self, name: &str, text: &str) -> Result<(Document, Vec<Part>), Problems> {
-        let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
-        let root = yaml::parse(text).map_err(one)?;
-        self.valid_parts(name, root, true)
+        self.load_as(name, text, true)
+    }
+
+    fn load_as(
+        &self,
+        name: &str,
+        text: &str,
+        saved: bool,
+    ) -> Result<(Document, Vec<Part>), Problems> {
+        let read = yaml::parse_bare(text).ok().and_then(|root| {
+            self.valid_parts(name, root, saved).ok().filter(|(_, wrong)| wrong.is_empty())
+        });
+        read.map_or_else(|| self.valid_parts(name, parse(name, text)?, saved), Ok)
     }
 
     /// Like [`Catalog::load`], from a tree.
@@ -187,7 +217,7 @@ impl<C> Catalog<C> {
                 (items, problems) = self.items(&root, saved);
             }
             if problems.is_empty() {
-                return Ok((Document { root, items, unread: Vec::new() }, parts));
+                return Ok((Document::of(root, items), parts));
             }
             // Each round takes something out. What refers to that is wrong in the next one.
             let out = take_out(&mut root, &problems);
@@ -205,12 +235,28 @@ impl<C> Catalog<C> {
         if parts.iter().filter(|part| part.add_to(&mut root)).count() == 0 {
             return Document { root, ..document };
         }
+        // With them the document may mean something else by default, such as other indices.
+        if !document.unsaid.is_empty() && !self.is_so_by_default(&root, &document.unsaid) {
+            for Unsaid { path, value, .. } in &document.unsaid {
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                root.put(&path, value.clone());
+            }
+        }
         let implicit = document.items.into_iter().filter(|i| i.implicit).collect();
-        self.as_it_is(root, implicit)
+        self.as_it_is(root, implicit, document.unsaid)
+    }
+
+    /// Returns true if a document need not say something, as it is so by default.
+    fn is_so_by_default(&self, root: &Node, unsaid: &[Unsaid]) -> bool {
+        let read = self.valid_parts("", root.clone(), true);
+        let items = read.map(|(document, _)| document.items).unwrap_or_default();
+        let by_key: HashMap<&str, &str> =
+            items.iter().filter(|i| i.implicit).map(|i| (&*i.key, &*i.set)).collect();
+        unsaid.iter().all(|u| by_key.get(&*u.item.key) == Some(&&*u.item.set))
     }
 
     /// A document of all that is there, with the items of what is valid.
-    fn as_it_is(&self, root: Node, implicit: Vec<Item>) -> Document {
+    fn as_it_is(&self, root: Node, implicit: Vec<Item>, unsaid: Vec<Unsaid>) -> Document {
         let problems = self.grammar.check(&root);
         let (items, more) = match problems.is_empty() {
             true => self.items(&root, false),
@@ -226,7 +272,7 @@ impl<C> Catalog<C> {
         let stated: HashSet<String> =
             items.iter().filter(|i| i.with.is_some()).map(|i| i.key.clone()).collect();
         items.extend(implicit.into_iter().filter(|i| !stated.contains(&i.key)));
-        Document { root, items, unread }
+        Document { root, items, unsaid, unread }
     }
 
     fn items(&self, root: &Node, saved: bool) -> (Vec<Item>, Vec<Problem>) {
@@ -282,14 +328,15 @@ impl<C> Catalog<C> {
         let mut dump = Dump { root, grammar: &self.grammar, implicit, subs, hidden };
         laters.into_iter().for_each(|later| later(&mut dump));
         let Dump { root, implicit, .. } = dump;
-        self.as_it_is(root, implicit)
+        let items = implicit.iter().map(|unsaid| unsaid.item.clone()).collect();
+        self.as_it_is(root, items, implicit)
     }
 }
 
 /// The running configuration while it is collected.
 pub struct Collected<C> {
     root: Node,
-    implicit: Vec<Item>,
+    implicit: Vec<Unsaid>,
     subs: Subs,
     hidden: HashSet<String>,
     /// Remaining walks; the last is next.

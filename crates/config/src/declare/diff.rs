@@ -57,49 +57,93 @@ pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
 
 /// Returns the differences between a running configuration and a document. Defaults that the
 /// document leaves out, and settings that it expresses differently, are no differences. Neither
-/// are settings that stay as they are if a document does not mention them: a document that the
-/// router has written does. With `stays`, that goes for properties such as indices as well, which
-/// it mentions only where they are not the default.
-pub fn differences(other: &Document, running: &Document, stays: bool) -> Vec<Difference> {
+/// are settings that stay as they are if a document does not mention them, nor what it leaves open,
+/// such as the index of an interface that was not there when it was saved.
+pub fn differences(other: &Document, running: &Document) -> Vec<Difference> {
+    let mut unlike = Unlike::new(other.items(), running.items());
     let all = diff(other.root(), running.root());
-    let mut unlike = unlike(other.items(), running.items(), stays);
-    let reported: Vec<bool> = all.iter().map(|d| is_reported(d, &mut unlike)).collect();
-    // An item that none of the lines is about: rather report too much than too little.
-    if unlike.values().any(|seen| !seen) {
-        return all;
-    }
-    all.into_iter().zip(reported).filter_map(|(d, reported)| reported.then_some(d)).collect()
+    let mut all: Vec<Difference> = all.into_iter().filter(|d| unlike.is_reported(d)).collect();
+    all.extend(unlike.unreported());
+    all
 }
 
-/// Returns the paths of items that differ, each with false: not reported yet.
-fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool> {
-    let (old, new) = (by_key(other), by_key(running));
-    let mut paths = HashMap::new();
-    let mut add = |item: &Item| _ = paths.insert(place(item).to_owned(), false);
-    for item in running.iter().filter(|i| !i.implicit) {
-        match old.get(&*item.key) {
-            Some(before) if before.set == item.set => {}
-            Some(before) => {
-                // What a document does not name is reported at a path above.
-                let (a, b) = (place(before), place(item));
-                if !is_above(a, b) {
-                    add(before);
-                }
-                if !is_above(b, a) || a == b {
-                    add(item);
-                }
-            }
-            None => {
-                let with = item.needs.iter().chain(&item.with).all(|key| old.contains_key(&**key));
-                if !(with && (item.sticky || stays && item.with.is_some())) {
-                    add(item);
+/// An item that differs.
+struct Pair<'a> {
+    old: Option<&'a Item>,
+    new: Option<&'a Item>,
+    /// Paths of lines that are about it.
+    places: [Option<&'a str>; 2],
+}
+
+/// Items that differ.
+struct Unlike<'a> {
+    pairs: Vec<Pair<'a>>,
+    /// Whether there is a line at a path of them.
+    is_reported: HashMap<&'a str, bool>,
+}
+
+impl<'a> Unlike<'a> {
+    fn new(other: &'a [Item], running: &'a [Item]) -> Unlike<'a> {
+        let (old, new) = (by_key(other), by_key(running));
+        let mut unlike = Unlike { pairs: Vec::new(), is_reported: HashMap::new() };
+        for item in running {
+            match old.get(&*item.key) {
+                Some(before) if before.set == item.set => {}
+                Some(before) => unlike.add(Some(before), Some(item)),
+                None if item.implicit => {}
+                None => {
+                    let mut of = item.needs.iter().chain(&item.with);
+                    let is_open = item.sticky || item.with.is_some();
+                    if !(is_open && of.all(|key| old.contains_key(&**key))) {
+                        unlike.add(None, Some(item));
+                    }
                 }
             }
         }
+        let stated = other.iter().filter(|i| !i.implicit);
+        let gone = stated.filter(|item| !new.contains_key(&*item.key));
+        gone.for_each(|item| unlike.add(Some(item), None));
+        unlike
     }
-    let stated = other.iter().filter(|i| !i.implicit);
-    stated.filter(|item| !new.contains_key(&*item.key)).for_each(add);
-    paths
+
+    fn add(&mut self, old: Option<&'a Item>, new: Option<&'a Item>) {
+        let (a, b) = (old.map(place), new.map(place));
+        // What a document does not name is reported at a path above.
+        let leads_to = |x: Option<&str>, y: Option<&str>| {
+            x.zip(y).is_some_and(|(x, y)| x != y && is_above(x, y))
+        };
+        let places = [a.filter(|_| !leads_to(a, b)), b.filter(|_| a != b && !leads_to(b, a))]
+            .map(|place| place.filter(|place| !place.is_empty()));
+        self.is_reported.extend(places.into_iter().flatten().map(|place| (place, false)));
+        self.pairs.push(Pair { old, new, places });
+    }
+
+    /// Returns true if a difference is about items that differ, and marks them as reported; or if
+    /// it is a description.
+    fn is_reported(&mut self, d: &Difference) -> bool {
+        let path = d.path.split_once(": - ").map_or(&*d.path, |(list, _)| list);
+        let mut is_reported = path.ends_with(".description");
+        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+        for above in ends.map(|end| &path[..end]) {
+            if let Some(seen) = self.is_reported.get_mut(above) {
+                (*seen, is_reported) = (true, true);
+            }
+        }
+        is_reported
+    }
+
+    /// Items that no line is about, such as an order that follows from another one: their commands
+    /// say what differs.
+    fn unreported(&self) -> impl Iterator<Item = Difference> {
+        let seen = |place: &&str| self.is_reported.get(place) == Some(&true);
+        let left = self.pairs.iter().filter(move |p| !p.places.iter().flatten().any(seen));
+        left.filter_map(|Pair { old, new, .. }| {
+            let item = new.or(*old)?;
+            let path = if item.path.is_empty() { &item.key } else { &item.path };
+            let command = |item: &Item| format!(": `{}'", item.set);
+            Some(Difference { path: path.clone(), old: old.map(command), new: new.map(command) })
+        })
+    }
 }
 
 fn by_key(items: &[Item]) -> HashMap<&str, &Item> {
@@ -115,20 +159,6 @@ fn place(item: &Item) -> &str {
 /// Returns true if `path` equals `of` or is a parent of it.
 fn is_above(path: &str, of: &str) -> bool {
     of.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// Returns true if a difference is about items that differ, and marks them as reported; or if it is
-/// a description.
-fn is_reported(d: &Difference, unlike: &mut HashMap<String, bool>) -> bool {
-    let path = d.path.split_once(": - ").map_or(&*d.path, |(list, _)| list);
-    let mut reported = path.ends_with(".description");
-    let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
-    for above in ends.map(|end| &path[..end]) {
-        if let Some(seen) = unlike.get_mut(above) {
-            (*seen, reported) = (true, true);
-        }
-    }
-    reported
 }
 
 type Flat = indexmap::IndexMap<String, String>;
@@ -162,7 +192,7 @@ fn leaves(node: &Node, path: &str, out: &mut Flat) {
 #[cfg(test)]
 mod tests {
     use super::super::yaml::parse;
-    use super::super::{Catalog, Doc, Draft, Dump, Section, interface_key, rank};
+    use super::super::{Catalog, Doc, Document, Draft, Dump, Section, interface_key, rank};
     use super::*;
 
     /// Ports with an MTU, 1500 by default; they may have addresses, and a sticky MAC address.
@@ -201,10 +231,10 @@ mod tests {
         }
     }
 
-    fn lines_of(other: &str, running: &str, stays: bool) -> Vec<String> {
+    fn lines_of(other: &str, running: &str) -> Vec<String> {
         let catalog = Catalog::new(vec![&Ports as &dyn Section<()>]).unwrap();
         let read = |text: &str| catalog.read("f.yaml", text).unwrap();
-        let all = differences(&read(other), &read(running), stays);
+        let all = differences(&read(other), &read(running));
         all.iter().map(ToString::to_string).collect()
     }
 
@@ -217,53 +247,87 @@ mod tests {
                  host-b: {{mtu: 1500{b}}}\n"
             )
         };
-        assert!(lines_of(file, &running(""), true).is_empty());
-        assert!(lines_of(&running(""), file, true).is_empty());
+        assert!(lines_of(file, &running("")).is_empty());
+        assert!(lines_of(&running(""), file).is_empty());
         // Only non-defaults are reported.
-        let lines = lines_of(file, &running(", addresses: [10.0.0.2/8]"), true);
+        let lines = lines_of(file, &running(", addresses: [10.0.0.2/8]"));
         assert_eq!(lines, ["+ interfaces.host-b.addresses: - 10.0.0.2/8"]);
-        let lines = lines_of(&running(", addresses: [10.0.0.2/8]"), file, true);
+        let lines = lines_of(&running(", addresses: [10.0.0.2/8]"), file);
         assert_eq!(lines, ["- interfaces.host-b.addresses: - 10.0.0.2/8"]);
         let more = running("").replace("1500, state", "9000, state");
-        assert_eq!(lines_of(file, &more, true), ["+ interfaces.host-a.mtu: 9000"]);
-        assert_eq!(lines_of(&more, file, true), ["- interfaces.host-a.mtu: 9000"]);
+        assert_eq!(lines_of(file, &more), ["+ interfaces.host-a.mtu: 9000"]);
+        assert_eq!(lines_of(&more, file), ["- interfaces.host-a.mtu: 9000"]);
         let other = more.replace("9000", "8000");
         assert_eq!(
-            lines_of(&other, &more, true),
+            lines_of(&other, &more),
             ["- interfaces.host-a.mtu: 8000\n+ interfaces.host-a.mtu: 9000"]
         );
         // Of a new port, everything is reported.
-        let lines = lines_of("interfaces:\n  host-a: {}\n", &running(""), true);
+        let lines = lines_of("interfaces:\n  host-a: {}\n", &running(""));
         assert_eq!(
             lines,
             ["+ interfaces.host-a.addresses: - 10.0.0.1/8", "+ interfaces.host-b.mtu: 1500"]
         );
-        assert_eq!(lines_of("", "interfaces:\n  host-b: {}\n", true), ["+ interfaces.host-b"]);
+        assert_eq!(lines_of("", "interfaces:\n  host-b: {}\n"), ["+ interfaces.host-b"]);
     }
 
     #[test]
     fn sticky_items_are_reported_where_they_are_named() {
         let port = "interfaces:\n  host-a: {}\n";
         let with = "interfaces:\n  host-a: {mac: '02:00:00:00:00:01'}\n";
-        // Neither for a file nor for a revision, which may have been written by hand.
-        assert!(lines_of(port, with, true).is_empty());
-        assert!(lines_of(port, with, false).is_empty());
+        assert!(lines_of(port, with).is_empty());
         let other = with.replace(":01", ":02");
-        let lines = lines_of(with, &other, false).join("\n");
+        let lines = lines_of(with, &other).join("\n");
         let both = [
             "- interfaces.host-a.mac: 02:00:00:00:00:01",
             "+ interfaces.host-a.mac: 02:00:00:00:00:02",
         ];
         assert_eq!(lines, both.join("\n"));
-        assert_eq!(lines_of(with, port, true), ["- interfaces.host-a.mac: 02:00:00:00:00:01"]);
-        assert_eq!(lines_of("", with, true).len(), 1);
+        assert_eq!(lines_of(with, port), ["- interfaces.host-a.mac: 02:00:00:00:00:01"]);
+        assert_eq!(lines_of("", with).len(), 1);
+    }
+
+    /// As indices are: by default they follow from an order, which no line is about.
+    #[test]
+    fn what_no_line_is_about_is_told_by_its_command_alone() {
+        let document = |indices: &[(&str, u32, &str)], mtu: u32| {
+            let text = format!("interfaces: {{a: {{mtu: {mtu}}}, b: {{}}}}");
+            let of = |(name, n, path): &(&str, u32, &str)| {
+                let set = format!("set index {name} {n}");
+                let key = format!("index {name}");
+                let item =
+                    Item::new(rank::BEFORE_CREATE, key, *path, set).with(interface_key(name));
+                if path.is_empty() { item.implicit() } else { item }
+            };
+            let ports = ["a", "b"].map(|name| {
+                Item::new(rank::CREATE, interface_key(name), "", format!("make {name}"))
+            });
+            let link = Item::new(rank::MTU, "mtu a", "interfaces.a.mtu", format!("mtu {mtu}"));
+            let items = ports.into_iter().chain([link]).chain(indices.iter().map(of)).collect();
+            Document::of(parse(&text).unwrap(), items)
+        };
+        let lines = |other: &Document, running: &Document| -> Vec<String> {
+            differences(other, running).iter().map(ToString::to_string).collect()
+        };
+        let path = "thalweg.interfaces.b.index";
+        let saved = document(&[("a", 1, ""), ("b", 2, "")], 1500);
+        let now = document(&[("a", 1, ""), ("b", 3, path)], 9000);
+        let told = [
+            "- interfaces.a.mtu: 1500\n+ interfaces.a.mtu: 9000",
+            "- thalweg.interfaces.b.index: `set index b 2'\n\
+             + thalweg.interfaces.b.index: `set index b 3'",
+        ];
+        assert_eq!(lines(&saved, &now), told);
+        // A document that says nothing of indices leaves them open.
+        let open = document(&[], 9000);
+        assert!(lines(&open, &now).is_empty());
     }
 
     #[test]
     fn descriptions_are_reported() {
         let port =
             |note: &str| format!("interfaces:\n  host-a: {{description: {note}, mtu: 1500}}\n");
-        let lines = lines_of(&port("north"), &port("south"), true);
+        let lines = lines_of(&port("north"), &port("south"));
         assert_eq!(
             lines,
             ["- interfaces.host-a.description: north\n+ interfaces.host-a.description: south"]

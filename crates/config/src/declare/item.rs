@@ -159,6 +159,11 @@ impl Item {
     pub fn key(&self) -> &str {
         &self.key
     }
+
+    /// Returns the keys of the items that it needs.
+    pub fn needed(&self) -> &[String] {
+        &self.needs
+    }
 }
 
 /// Items of a document as they are collected.

@@ -17,6 +17,7 @@ mod report;
 mod rules;
 pub mod schema;
 mod section;
+mod summary;
 mod yaml;
 
 pub use catalog::{Catalog, Collected, Document, NoRule};
@@ -28,12 +29,15 @@ pub use plan::{Phase, Plan, Step, plan};
 pub use report::{Problem, Problems};
 pub use rules::{Kind, Name, Reads, Rule, address, file_path, mac};
 pub use section::{Doc, Dump, Found, Interface, Later, OURS, Section, Walk, is_loopback};
+pub use summary::{Kinds, WHOLE};
 pub use yaml::{MAX_TEXT, parse, parse_within, parse_words, write};
 
 /// Entry for fuzzing: reads a text, writes it, and reads that again.
 pub fn fuzz_document(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(root) = parse(text) else { return };
+    let bare = yaml::parse_bare(text);
+    let Ok(root) = parse(text) else { return assert!(bare.is_err()) };
+    assert_eq!(bare.as_ref(), Ok(&root));
     if let Ok(catalog) = Catalog::<()>::new(Vec::new()) {
         let strict = catalog.check("fuzz", root.clone());
         let lenient = catalog.salvage("fuzz", root.clone());

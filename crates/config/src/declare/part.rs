@@ -2,11 +2,11 @@
 
 use super::node::{Node, Value};
 use super::report::Problem;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 /// A step of a path into a document.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathStep {
     /// A key of a map.
     Key(String),
@@ -43,9 +43,24 @@ impl Part {
         &self.node
     }
 
-    /// Returns true if it is within another part, or the same.
-    pub fn is_within(&self, other: &Part) -> bool {
-        self.steps.starts_with(&other.steps)
+    /// Returns those of `parts` that are within none of `others`, and are none of them.
+    pub fn outside<'a>(parts: &'a [Part], others: &[Part]) -> Vec<&'a Part> {
+        let others: HashSet<Vec<PathStep>> = others.iter().map(|part| part.steps.clone()).collect();
+        let is_within =
+            |part: &Part| (0..=part.steps.len()).any(|n| others.contains(&part.steps[..n]));
+        parts.iter().filter(|part| !is_within(part)).collect()
+    }
+
+    /// Leaves out what is within another one of the parts, and what is there twice.
+    #[must_use]
+    pub fn outermost(mut parts: Vec<Part>) -> Vec<Part> {
+        let all: HashSet<Vec<PathStep>> = parts.iter().map(|part| part.steps.clone()).collect();
+        let mut seen = HashSet::new();
+        parts.retain(|part| {
+            let is_within = (0..part.steps.len()).any(|n| all.contains(&part.steps[..n]));
+            !is_within && seen.insert(part.steps.clone())
+        });
+        parts
     }
 
     /// Notes what is in force in its place: as long as nobody changes that, it stays the part's. A
@@ -295,6 +310,20 @@ mod tests {
         part.note_instead(&root);
         assert!(part.add_to(&mut root));
         assert_eq!(root, wanted);
+    }
+
+    #[test]
+    fn parts_of_parts_are_known() {
+        let root = parse("a: {b: {c: 1, d: 2}, e: [x, y]}\n").unwrap();
+        let parts = |paths: &[&str]| -> Vec<Part> {
+            paths.iter().map(|path| Part::copy(&root, path, "").unwrap()).collect()
+        };
+        let paths = |parts: Vec<Part>| parts.iter().map(Part::path).collect::<Vec<_>>();
+        let all = parts(&["a.b.c", "a.e[1]", "a.b", "a.b.d", "a.e[1]"]);
+        assert_eq!(paths(Part::outermost(all.clone())), ["a.e[1]", "a.b"]);
+        let outside = Part::outside(&all, &parts(&["a.b", "a.e[0]"]));
+        assert_eq!(paths(outside.into_iter().cloned().collect()), ["a.e[1]", "a.e[1]"]);
+        assert!(Part::outside(&all, &parts(&["a"])).is_empty());
     }
 
     #[test]

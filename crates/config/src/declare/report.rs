@@ -1,6 +1,7 @@
 //! Problems of a document.
 
 use super::node::{Node, Place};
+use super::summary::WHOLE;
 use std::fmt;
 
 /// A problem in a document.
@@ -85,13 +86,16 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.list.iter().enumerate() {
+        for (i, problem) in self.list.iter().take(WHOLE).enumerate() {
             let end = if i + 1 < self.list.len() { "\n" } else { "" };
             match problem.place {
                 Some(place) => write!(f, "{}:{place}: {problem}{end}", self.name)?,
                 None => write!(f, "{}: {problem}{end}", self.name)?,
             }
         }
-        Ok(())
+        match self.list.len().saturating_sub(WHOLE) {
+            0 => Ok(()),
+            more => write!(f, "{}: ... and {more} more", self.name),
+        }
     }
 }

@@ -305,6 +305,32 @@ impl Grammar {
         at.supported && at.rule.is_some_and(|rule| rule.kind.check(value).is_ok())
     }
 
+    /// Returns the kind of setting at a path, with `*` for names: as far as there are rules for it,
+    /// and `others` if there are none.
+    pub(crate) fn kind_of(&self, path: &str) -> String {
+        let (mut at, mut rest, mut kind) = (self, path, String::new());
+        while !rest.is_empty() {
+            let known =
+                at.steps.iter().find_map(|(key, next)| Some((*key, next, after(rest, key)?)));
+            let (step, next, left) = match (known, at.steps.get("*")) {
+                (Some(known), _) => known,
+                // A name may have dots in it: it ends before a key that may follow.
+                (None, Some(next)) => {
+                    let ends = rest.match_indices('.').map(|(at, _)| &rest[at + 1..]);
+                    let is_key = |left: &&str| next.steps.keys().any(|k| after(left, k).is_some());
+                    ("*", next, ends.into_iter().find(is_key).unwrap_or(""))
+                }
+                (None, None) => break,
+            };
+            if !kind.is_empty() {
+                kind.push('.');
+            }
+            kind += step;
+            (at, rest) = (next, left);
+        }
+        if kind.is_empty() { "others".into() } else { kind }
+    }
+
     /// Returns all problems of a document.
     pub(crate) fn check(&self, root: &Node) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -382,6 +408,16 @@ impl Grammar {
             None if known.is_empty() => "no keys are allowed here".into(),
             None => format!("unknown key; known keys are {}", known.join(", ")),
         }
+    }
+}
+
+/// What follows a key at the beginning of a path; `None` if that is not its first key.
+fn after<'a>(path: &'a str, key: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(key)?;
+    match rest.strip_prefix('.') {
+        Some(rest) => Some(rest),
+        // What is below a part of a list is not named.
+        None => (rest.is_empty() || rest.starts_with('[')).then_some(""),
     }
 }
 

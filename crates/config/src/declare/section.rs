@@ -61,9 +61,20 @@ const ENCAPSULATION: &str = "encapsulation";
 pub struct Dump<'a> {
     pub(crate) root: Node,
     pub(crate) grammar: &'a Grammar,
-    pub(crate) implicit: Vec<Item>,
+    pub(crate) implicit: Vec<Unsaid>,
     pub(crate) subs: Subs,
     pub(crate) hidden: HashSet<String>,
+}
+
+/// What is so by default, and how a document would say it.
+#[derive(Clone, Debug)]
+pub(crate) struct Unsaid {
+    /// Its item.
+    pub(crate) item: Item,
+    /// The path of keys to it.
+    pub(crate) path: Vec<String>,
+    /// Its value.
+    pub(crate) value: super::Value,
 }
 
 /// Sub-interfaces by name: parent and number.
@@ -137,9 +148,11 @@ impl Dump<'_> {
     }
 
     /// Adds an item for what the running configuration has by default, and a document therefore
-    /// need not say: a rollback restores it.
-    pub fn implicit(&mut self, item: Item) {
-        self.implicit.push(item.implicit());
+    /// need not say: a rollback restores it. A document that has more than what is in force says
+    /// it, as `value` at a path of keys, if something else would be so by default there.
+    pub fn implicit(&mut self, item: Item, path: &[&str], value: impl Into<super::Value>) {
+        let path = path.iter().map(|key| (*key).to_owned()).collect();
+        self.implicit.push(Unsaid { item: item.implicit(), path, value: value.into() });
     }
 
     /// Returns true if a value is valid at a path of keys.

@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
 /// # Errors
 /// If it is not YAML, exceeds a limit, or is nested too deep.
 pub fn parse_within(text: &str, bytes: usize, nodes: usize) -> Result<Node, Problem> {
-    read(text, bytes, nodes)
+    read::<WithPlaces>(text, bytes, nodes)
 }
 
 /// The same, with single values as texts, just as they are written: `no`, `012` or `1.50` is a
@@ -50,10 +50,18 @@ pub fn parse_within(text: &str, bytes: usize, nodes: usize) -> Result<Node, Prob
 /// # Errors
 /// As [`parse_within`].
 pub fn parse_words(text: &str, bytes: usize, nodes: usize) -> Result<Node, Problem> {
-    read::<Marked>(text, bytes, nodes).map(|root| root.words(text))
+    read::<Words>(text, bytes, nodes).map(|root| root.words(text))
 }
 
-fn read<N: Part>(text: &str, bytes: usize, nodes: usize) -> Result<N, Problem> {
+/// Parses a text without places, in half the time: most texts have no mistakes to be found there.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn parse_bare(text: &str) -> Result<Node, Problem> {
+    read::<Bare>(text, MAX_TEXT, MAX_NODES)
+}
+
+fn read<S: Style>(text: &str, bytes: usize, nodes: usize) -> Result<S::Node, Problem> {
     if text.len() > bytes {
         return Err(Problem::new("", format!("longer than {} MiB", bytes >> 20)));
     }
@@ -77,10 +85,10 @@ fn read<N: Part>(text: &str, bytes: usize, nodes: usize) -> Result<N, Problem> {
         line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
     };
     if text.lines().all(blank) {
-        return Ok(N::default());
+        return Ok(S::Node::default());
     }
-    match serde_saphyr::from_str_with_options::<Bare<N>>(text, options) {
-        Ok(Bare(root)) => Ok(root),
+    match serde_saphyr::from_str_with_options::<Read<S>>(text, options) {
+        Ok(Read(root)) => Ok(root),
         Err(error) => {
             let at = error.location().and_then(place);
             Err(Problem { place: at, ..Problem::new("", plain(&error)) })
@@ -127,23 +135,30 @@ pub fn write(node: &Node) -> Result<String, Problem> {
     serde_saphyr::to_string(node).map_err(|e| Problem::new("", e.to_string()))
 }
 
-/// A part of a document as it is read.
-trait Part: Default {
-    /// `used`: where it stands, and `defined`: where its text stands, which is elsewhere for an
-    /// alias.
-    fn new(value: Tree<Self>, used: Location, defined: Location) -> Self;
-    fn place(&self) -> Option<Place>;
-    fn move_to(&mut self, used: Location);
+/// How parts of a document are read, and which.
+trait Style: Sized {
+    /// A part of a document.
+    type Node: Default;
+    /// A part without its place.
+    fn node(value: Tree<Self>) -> Self::Node;
+    fn place(node: &Self::Node) -> Option<Place>;
+    /// Reads a part.
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self::Node, D::Error>;
+    /// Reads a key and its value.
+    fn entry<'de, A: MapAccess<'de>>(from: &mut A) -> Result<Entry<Self>, A::Error>;
 }
+
+/// A key and its value; `None` at the end.
+type Entry<S> = Option<(String, <S as Style>::Node)>;
 
 /// What a part of a document is.
-enum Tree<N> {
+enum Tree<S: Style> {
     Scalar(Value),
-    List(Vec<N>),
-    Map(IndexMap<String, N>),
+    List(Vec<S::Node>),
+    Map(IndexMap<String, S::Node>),
 }
 
-impl Tree<Node> {
+impl<S: Style<Node = Node>> Tree<S> {
     fn value(self) -> Value {
         match self {
             Tree::Scalar(value) => value,
@@ -153,48 +168,125 @@ impl Tree<Node> {
     }
 }
 
-impl Part for Node {
-    fn new(value: Tree<Node>, used: Location, _: Location) -> Node {
+/// Nodes without places, in half the time of those with places.
+struct Bare;
+
+impl Style for Bare {
+    type Node = Node;
+    fn node(value: Tree<Bare>) -> Node {
+        value.value().into()
+    }
+    fn place(_: &Node) -> Option<Place> {
+        None
+    }
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
+        Tree::deserialize(from).map(Bare::node)
+    }
+    fn entry<'de, A: MapAccess<'de>>(from: &mut A) -> Result<Entry<Bare>, A::Error> {
+        let Some(key) = from.next_key()? else { return Ok(None) };
+        Ok(Some((key, from.next_value::<Read<Bare>>()?.0)))
+    }
+}
+
+/// A part whose place is read as well.
+trait Placed: Style {
+    /// `used`: where it stands, and `defined`: where its text stands, which is elsewhere for an
+    /// alias.
+    fn at(value: Tree<Self>, used: Location, defined: Location) -> Self::Node;
+    fn move_to(node: &mut Self::Node, used: Location);
+}
+
+fn read_placed<'de, S: Placed, D: Deserializer<'de>>(from: D) -> Result<S::Node, D::Error> {
+    let Spanned { value, referenced, defined } = Spanned::<Tree<S>>::deserialize(from)?;
+    Ok(S::at(value, referenced, defined))
+}
+
+fn placed_entry<'de, S: Placed, A: MapAccess<'de>>(from: &mut A) -> Result<Entry<S>, A::Error> {
+    let Some(Spanned { value: key, referenced, .. }) = from.next_key::<Spanned<String>>()? else {
+        return Ok(None);
+    };
+    let Read(mut node): Read<S> = from.next_value()?;
+    // What begins on a later line is found by its key.
+    let places = S::place(&node).zip(place(referenced));
+    if places.is_some_and(|(value, key)| value.line > key.line) {
+        S::move_to(&mut node, referenced);
+    }
+    Ok(Some((key, node)))
+}
+
+/// Nodes with their places.
+struct WithPlaces;
+
+impl Style for WithPlaces {
+    type Node = Node;
+    fn node(value: Tree<WithPlaces>) -> Node {
+        value.value().into()
+    }
+    fn place(node: &Node) -> Option<Place> {
+        node.place
+    }
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
+        read_placed::<WithPlaces, D>(from)
+    }
+    fn entry<'de, A: MapAccess<'de>>(from: &mut A) -> Result<Entry<WithPlaces>, A::Error> {
+        placed_entry::<WithPlaces, A>(from)
+    }
+}
+
+impl Placed for WithPlaces {
+    fn at(value: Tree<WithPlaces>, used: Location, _: Location) -> Node {
         Node { value: value.value(), place: place(used) }
     }
-    fn place(&self) -> Option<Place> {
-        self.place
-    }
-    fn move_to(&mut self, used: Location) {
-        self.place = place(used);
+    fn move_to(node: &mut Node, used: Location) {
+        node.place = place(used);
     }
 }
 
 /// A part that knows where its text is.
 struct Marked {
-    value: Tree<Marked>,
+    value: Tree<Words>,
     used: Location,
     defined: Location,
 }
 
 impl Default for Marked {
     fn default() -> Marked {
-        let (used, defined) = (Location::UNKNOWN, Location::UNKNOWN);
-        Marked { value: Tree::Scalar(Value::Null), used, defined }
+        Words::node(Tree::Scalar(Value::Null))
     }
 }
 
-impl Part for Marked {
-    fn new(value: Tree<Marked>, used: Location, defined: Location) -> Marked {
+/// Parts that know where their text is.
+struct Words;
+
+impl Style for Words {
+    type Node = Marked;
+    fn node(value: Tree<Words>) -> Marked {
+        Marked { value, used: Location::UNKNOWN, defined: Location::UNKNOWN }
+    }
+    fn place(node: &Marked) -> Option<Place> {
+        place(node.used)
+    }
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Marked, D::Error> {
+        read_placed::<Words, D>(from)
+    }
+    fn entry<'de, A: MapAccess<'de>>(from: &mut A) -> Result<Entry<Words>, A::Error> {
+        placed_entry::<Words, A>(from)
+    }
+}
+
+impl Placed for Words {
+    fn at(value: Tree<Words>, used: Location, defined: Location) -> Marked {
         Marked { value, used, defined }
     }
-    fn place(&self) -> Option<Place> {
-        place(self.used)
-    }
-    fn move_to(&mut self, used: Location) {
-        self.used = used;
+    fn move_to(node: &mut Marked, used: Location) {
+        node.used = used;
     }
 }
 
 impl Marked {
     /// Its nodes, with what `text` has for each single value.
     fn words(self, text: &str) -> Node {
-        let place = self.place();
+        let place = place(self.used);
         let value = match self.value {
             Tree::Scalar(value @ (Value::Null | Value::Text(_))) => value,
             Tree::Scalar(value) => Value::Text(match source(text, self.defined) {
@@ -218,82 +310,76 @@ fn source(text: &str, at: Location) -> Option<&str> {
     (!word.is_empty() && !word.starts_with(['"', '\'', '|', '>'])).then_some(word)
 }
 
-/// Reads a part with its places.
-struct Bare<N>(N);
+/// A part as it is read.
+struct Read<S: Style>(S::Node);
 
-impl<'de, N: Part> Deserialize<'de> for Bare<N> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Bare<N>, D::Error> {
-        let Spanned { value, referenced, defined } = Spanned::<Tree<N>>::deserialize(from)?;
-        Ok(Bare(N::new(value, referenced, defined)))
+impl<'de, S: Style> Deserialize<'de> for Read<S> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Read<S>, D::Error> {
+        S::read(from).map(Read)
     }
 }
 
-impl<'de, N: Part> Deserialize<'de> for Tree<N> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Tree<N>, D::Error> {
+impl<'de, S: Style> Deserialize<'de> for Tree<S> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Tree<S>, D::Error> {
         from.deserialize_any(Any(PhantomData))
     }
 }
 
-struct Any<N>(PhantomData<N>);
+struct Any<S>(PhantomData<S>);
 
-impl<'de, N: Part> Visitor<'de> for Any<N> {
-    type Value = Tree<N>;
+impl<'de, S: Style> Visitor<'de> for Any<S> {
+    type Value = Tree<S>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
-    fn visit_unit<E>(self) -> Result<Tree<N>, E> {
+    fn visit_unit<E>(self) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Null))
     }
-    fn visit_none<E>(self) -> Result<Tree<N>, E> {
+    fn visit_none<E>(self) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Null))
     }
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Tree<N>, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Tree<S>, D::Error> {
         from.deserialize_any(self)
     }
-    fn visit_bool<E>(self, b: bool) -> Result<Tree<N>, E> {
+    fn visit_bool<E>(self, b: bool) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Bool(b)))
     }
-    fn visit_i64<E>(self, n: i64) -> Result<Tree<N>, E> {
+    fn visit_i64<E>(self, n: i64) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Int(n.into())))
     }
-    fn visit_u64<E>(self, n: u64) -> Result<Tree<N>, E> {
+    fn visit_u64<E>(self, n: u64) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Int(n.into())))
     }
-    fn visit_i128<E>(self, n: i128) -> Result<Tree<N>, E> {
+    fn visit_i128<E>(self, n: i128) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Int(n)))
     }
-    fn visit_u128<E: serde::de::Error>(self, n: u128) -> Result<Tree<N>, E> {
+    fn visit_u128<E: serde::de::Error>(self, n: u128) -> Result<Tree<S>, E> {
         let n = n.try_into().map_err(|_| E::custom("the number is too large"))?;
         Ok(Tree::Scalar(Value::Int(n)))
     }
-    fn visit_f64<E>(self, n: f64) -> Result<Tree<N>, E> {
+    fn visit_f64<E>(self, n: f64) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Float(n)))
     }
-    fn visit_str<E>(self, text: &str) -> Result<Tree<N>, E> {
+    fn visit_str<E>(self, text: &str) -> Result<Tree<S>, E> {
         Ok(Tree::Scalar(Value::Text(text.to_owned())))
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Tree<N>, A::Error> {
+    fn visit_string<E>(self, text: String) -> Result<Tree<S>, E> {
+        Ok(Tree::Scalar(Value::Text(text)))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Tree<S>, A::Error> {
         let mut list = Vec::new();
-        while let Some(Bare(node)) = from.next_element()? {
+        while let Some(Read(node)) = from.next_element::<Read<S>>()? {
             list.push(node);
         }
         Ok(Tree::List(list))
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree<N>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree<S>, A::Error> {
         let mut map = IndexMap::new();
-        while let Some(Spanned { value: key, referenced, .. }) =
-            from.next_key::<Spanned<String>>()?
-        {
-            let Bare(mut node): Bare<N> = from.next_value()?;
-            // What begins on a later line is found by its key.
-            let places = node.place().zip(place(referenced));
-            if places.is_some_and(|(value, key)| value.line > key.line) {
-                node.move_to(referenced);
-            }
+        while let Some((key, node)) = S::entry(&mut from)? {
             if let Some(old) = map.insert(key, node) {
                 // The library refuses equal keys; this is for different spellings of one key.
-                let at = old.place().map_or(String::new(), |p| format!(" (first at {p})"));
+                let at = S::place(&old).map_or(String::new(), |p| format!(" (first at {p})"));
                 return Err(A::Error::custom(format!("duplicate key{at}")));
             }
         }

@@ -147,7 +147,11 @@ impl Section<Control> for Settings {
             match (local, in_order) {
                 (true, _) => {}
                 // What is so by default need not be said, but is restored.
-                (false, true) => out.implicit(index_item(name, v.sw_if, String::new())),
+                (false, true) => {
+                    let item = index_item(name, v.sw_if, String::new());
+                    let place = ["thalweg", "interfaces", name, "index"];
+                    out.implicit(item, &place, v.sw_if.get());
+                }
                 (false, false) => out.set(name, "index", v.sw_if.get()),
             }
             if v.ethernet && v.sub.is_none() {

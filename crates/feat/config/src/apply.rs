@@ -1,14 +1,15 @@
 //! Applies a document: plan, run, verify, roll back.
 
-use crate::cli_support::Shown;
+use crate::cli_support::{Shape, Shown};
 use crate::manager::{self, Busy, ConfigError, Manager, Note, failed};
-use crate::work::{self, Loaded, REST, SLICE, Source, View, Work};
+use crate::progress::Words;
+use crate::work::{self, Loaded, Must, REST, SLICE, Source, View, Work};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Execution, Format, Outcome, Output, Progress, Script, Task, TaskPoll};
 use thalweg_config::declare::{
-    Catalog, Document, Part, Phase as Purpose, Plan, Step, interface_key,
+    Catalog, Document, Part, Phase as Purpose, Plan, Step, WHOLE, interface_key,
 };
 use thalweg_graph::Control;
 
@@ -29,12 +30,15 @@ struct Target {
     /// Desired configuration.
     document: Arc<Document>,
     /// Parts of it that are wrong.
-    wrong: Vec<Part>,
+    wrong: Arc<Vec<Part>>,
     /// Comments of the document.
     notes: Vec<Note>,
     /// Configuration before.
     previous: Arc<Document>,
 }
+
+/// Nobody sees the plan of what goes on in the background.
+const UNSEEN: Shape = Shape { format: Format::Text, all: false };
 
 /// Keys of items that a change is about.
 pub(crate) type Touched = Arc<HashSet<String>>;
@@ -80,6 +84,9 @@ struct Left {
     parts: Vec<Part>,
 }
 
+/// Where parts that are not in force are listed.
+const SEE: &str = "see `show configuration unresolved'";
+
 /// Phase of an application.
 enum Phase {
     /// What is unresolved is being tried again; that takes a moment.
@@ -106,7 +113,12 @@ pub struct Apply {
     only: Option<Touched>,
     current: Option<(Step, Execution<Control>)>,
     mode: Mode,
-    format: Format,
+    shape: Shape,
+    words: Words,
+    /// Commands of the plan.
+    planned: usize,
+    /// Failures that were logged or would have been.
+    failures: usize,
     /// The first failure; if set, the application is rolling back.
     failure: Option<String>,
     /// The first removal that failed. What it was to remove may have gone with something before:
@@ -127,25 +139,24 @@ fn planning(
     target: Source,
     only: Option<Touched>,
     mode: Mode,
-    format: Format,
+    shape: Shape,
 ) -> Result<Work<Planned>, ConfigError> {
-    let source = target.clone();
-    let job = move |catalog: &Catalog<Control>, running: Document| {
-        let (document, wrong) = match mode {
-            Mode::AllOrNothing => (target.read(catalog)?, Vec::new()),
-            Mode::BestEffort | Mode::Retry => target.load(catalog, &running)?,
-        };
+    let must = match mode {
+        Mode::AllOrNothing => Must::BeRight,
+        Mode::BestEffort | Mode::Retry => Must::BeReadable,
+    };
+    let job = move |catalog: &Catalog<Control>, running: Document, (document, wrong): Loaded| {
         let mut plan = running.plan_to(&document);
         if let Some(only) = only {
             plan.steps.retain(|step| is_touched(step, &only));
         }
-        let shown = Shown::plan(&plan, format);
+        let shown = Shown::plan(catalog.kinds(), &plan, shape);
         let notes = document.notes();
         let touched = plan.steps.iter().map(|step| step.key.clone()).collect();
         let target = Target { document, wrong, notes, previous: Arc::new(running) };
         Ok(Planned { target, plan, shown, touched })
     };
-    Work::start(c, View::InForce, Some(&source), job)
+    Work::start(c, View::InForce, Some((target, must)), job)
 }
 
 impl Apply {
@@ -159,13 +170,13 @@ impl Apply {
         only: Option<Touched>,
         mode: Mode,
         confirm: Option<Duration>,
-        format: Format,
+        shape: Shape,
     ) -> Result<Apply, ConfigError> {
         let state = c.state::<Manager>();
         let busy = state.borrow().busy;
         let phase = match busy {
             Busy::No => {
-                let work = planning(c, target, only.clone(), mode, format)?;
+                let work = planning(c, target, only.clone(), mode, shape)?;
                 let retrying = mode == Mode::Retry;
                 state.borrow_mut().busy = if retrying { Busy::Retrying } else { Busy::Yes };
                 Phase::Planning(work)
@@ -183,7 +194,10 @@ impl Apply {
             only,
             current: None,
             mode,
-            format,
+            shape,
+            words: Words::default(),
+            planned: 0,
+            failures: 0,
             failure: None,
             doubtful: None,
             lost: HashMap::new(),
@@ -202,9 +216,11 @@ impl Apply {
         target: Source,
         mode: Mode,
         confirm: Option<Duration>,
+        all: bool,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let mut apply = Apply::new(c, target, None, mode, confirm, out.format()).map_err(failed)?;
+        let shape = Shape { format: out.format(), all };
+        let mut apply = Apply::new(c, target, None, mode, confirm, shape).map_err(failed)?;
         if let Phase::Planning(work) = &mut apply.phase {
             match work.poll(c, Instant::now() + SLICE) {
                 None => {}
@@ -227,7 +243,7 @@ impl Apply {
             Busy::Yes => Err(ConfigError::Busy),
             Busy::No => {
                 let (target, only) = (target.clone(), self.only.clone());
-                self.phase = Phase::Planning(planning(c, target, only, self.mode, self.format)?);
+                self.phase = Phase::Planning(planning(c, target, only, self.mode, self.shape)?);
                 self.ended = false;
                 c.state::<Manager>().borrow_mut().busy = Busy::Yes;
                 Ok(())
@@ -242,14 +258,42 @@ impl Apply {
             out.line("nothing to do");
         }
         if self.mode != Mode::Retry {
-            for part in &target.wrong {
+            for part in target.wrong.iter().take(WHOLE) {
                 tracing::error!("configuration: {part}; the rest is applied");
             }
+            if let Some(more) = target.wrong.len().checked_sub(WHOLE).filter(|n| *n > 0) {
+                tracing::error!("configuration: {more} more parts are wrong, {SEE}");
+            }
         }
+        self.planned = plan.steps.len();
         self.target = Some(target);
         self.touched = Arc::new(touched);
         self.steps = plan.steps.into();
         self.phase = Phase::Running;
+    }
+
+    /// What it is doing, for those who wait.
+    fn doing(&self) -> String {
+        let way_back = if self.failure.is_some() { ", on the way back" } else { "" };
+        match &self.phase {
+            Phase::Waiting(_) => "trying again what is unresolved".into(),
+            Phase::Planning(work) if work.is_collecting() => "collecting what is in force".into(),
+            Phase::Planning(_) => "reading the document and planning".into(),
+            Phase::PlanningRollback(_) => "planning the way back".into(),
+            Phase::Running => {
+                let begun = self.planned.saturating_sub(self.steps.len());
+                format!("{begun} of {} commands{way_back}", self.planned)
+            }
+            Phase::Verifying(_) => format!("verifying{way_back}"),
+        }
+    }
+
+    /// A word on what it is doing, now and then while it takes long.
+    fn word(&mut self) -> Option<String> {
+        let mut words = std::mem::take(&mut self.words);
+        let word = words.word(Instant::now(), || self.doing());
+        self.words = words;
+        word
     }
 
     /// Runs for a time slice.
@@ -352,7 +396,7 @@ impl Apply {
         };
         match (self.mode, &self.failure) {
             (Mode::BestEffort, _) => {
-                tracing::error!("configuration: {wrong}");
+                self.log_failure(&wrong);
                 self.lost.insert(step.key.clone(), format!("`{}' failed: {e}", step.command));
             }
             (Mode::Retry, _) => {
@@ -364,8 +408,18 @@ impl Apply {
                 self.doubtful.get_or_insert(wrong);
             }
             // A rollback continues with what is left.
-            (Mode::AllOrNothing, Some(_)) => tracing::error!("configuration: rollback: {wrong}"),
+            (Mode::AllOrNothing, Some(_)) => self.log_failure(&format!("rollback: {wrong}")),
             (Mode::AllOrNothing, None) => self.roll_back(c, wrong),
+        }
+    }
+
+    /// Logs a failure, unless there are very many.
+    fn log_failure(&mut self, wrong: &str) {
+        self.failures += 1;
+        match self.failures {
+            0..=WHOLE => tracing::error!("configuration: {wrong}"),
+            n if n == WHOLE + 1 => tracing::error!("configuration: further failures: {SEE}"),
+            _ => {}
         }
     }
 
@@ -376,7 +430,7 @@ impl Apply {
         work::drop_in_background(std::mem::take(&mut self.steps));
         let Some(target) = &self.target else { return };
         let (back, touched) = (target.previous.clone(), self.touched.clone());
-        let job = move |_: &_, now: Document| {
+        let job = move |_: &_, now: Document, _| {
             let mut plan = now.plan_to(&back);
             plan.steps.retain(|step| is_touched(step, &touched));
             Ok(plan)
@@ -394,7 +448,10 @@ impl Apply {
     fn rollback_planned(&mut self, plan: Result<Plan, ConfigError>) {
         self.phase = Phase::Running;
         match plan {
-            Ok(plan) => self.steps = plan.steps.into(),
+            Ok(plan) => {
+                self.planned = plan.steps.len();
+                self.steps = plan.steps.into();
+            }
             Err(e) => tracing::error!("configuration: {e}"),
         }
     }
@@ -406,14 +463,14 @@ impl Apply {
             None => target.document.clone(),
         });
         let (touched, lost) = (self.touched.clone(), std::mem::take(&mut self.lost));
-        let wrong = self.target.as_ref().map_or(Vec::new(), |target| target.wrong.clone());
-        Work::start(c, View::InForce, None, move |_, now: Document| {
+        let wrong = self.target.as_ref().map_or_else(Arc::default, |target| target.wrong.clone());
+        Work::start(c, View::InForce, None, move |_, now: Document, _| {
             let Some(goal) = goal else { return Ok(Left::default()) };
             let plan = now.plan_to(&goal);
             let (own, others): (Vec<Step>, Vec<Step>) =
                 plan.steps.into_iter().partition(|step| is_touched(step, &touched));
             // What others have removed meanwhile is not wanted back.
-            let mut parts = wrong;
+            let mut parts = wrong.to_vec();
             parts.extend(not_in_force(&goal, &own, &lost));
             parts.iter_mut().for_each(|part| part.note_instead(now.root()));
             let commands = |steps: Vec<Step>| steps.into_iter().map(|s| s.command).collect();
@@ -482,7 +539,7 @@ impl Apply {
             (Mode::Retry, _) => {}
             (_, 0) => tracing::info!("configuration: applied"),
             (_, n) => {
-                let text = format!("{n} unresolved; see `show configuration unresolved'");
+                let text = format!("{n} unresolved; {SEE}");
                 tracing::warn!("configuration: applied, {text}");
                 out.line(text);
             }
@@ -521,7 +578,11 @@ impl Apply {
 
 impl Task<Control> for Apply {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
-        self.advance(c, now, out)
+        let poll = self.advance(c, now, out);
+        if let (TaskPoll::At(_), Some(word)) = (&poll, self.word()) {
+            out.line(word);
+        }
+        poll
     }
 
     /// The command was cancelled. A partly applied configuration must not stay: it is rolled back
@@ -555,13 +616,7 @@ fn is_touched(step: &Step, touched: &HashSet<String>) -> bool {
 /// The parts of a document that are not in force, as commands are still missing.
 fn not_in_force(goal: &Document, left: &[Step], lost: &HashMap<String, String>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
-    let mut add = |path: &str, why: &str| {
-        let Some(part) = Part::copy(goal.root(), path, why) else { return };
-        if !parts.iter().any(|other| part.is_within(other)) {
-            parts.retain(|other| !other.is_within(&part));
-            parts.push(part);
-        }
-    };
+    let mut add = |path: &str, why: &str| parts.extend(Part::copy(goal.root(), path, why));
     // Steps that only remove have no part in the document.
     for step in left.iter().filter(|step| step.phase != Purpose::Prune) {
         let missing = format!("`{}' has not been run", step.command);
@@ -573,7 +628,7 @@ fn not_in_force(goal: &Document, left: &[Step], lost: &HashMap<String, String>) 
             add(&format!("thalweg.interfaces.{name}"), why);
         }
     }
-    parts
+    Part::outermost(parts)
 }
 
 /// Goes back in the background; the outcome is logged, and passed to `then`.
@@ -584,7 +639,7 @@ pub(crate) fn in_background(
     then: impl FnOnce(&mut Control, End) + 'static,
 ) {
     let target = Source::Ready(target, parts);
-    match Apply::new(c, target, only, Mode::BestEffort, None, Format::Text) {
+    match Apply::new(c, target, only, Mode::BestEffort, None, UNSEEN) {
         Ok(apply) => {
             let then = move |c: &mut Control, end: End| {
                 match end {
@@ -612,7 +667,7 @@ pub(crate) fn retry(c: &mut Control) {
     if parts.is_empty() {
         return;
     }
-    match Apply::new(c, Source::Unresolved(parts), None, Mode::Retry, None, Format::Text) {
+    match Apply::new(c, Source::Unresolved(parts), None, Mode::Retry, None, UNSEEN) {
         Ok(apply) => drive(c, apply, Box::new(|_, _| {})),
         Err(e) => tracing::debug!("configuration: {e}"),
     }
@@ -625,6 +680,9 @@ fn drive(c: &mut Control, mut apply: Apply, then: Then) {
     let mut out = Output::new();
     match apply.advance(c, Instant::now(), &mut out) {
         TaskPoll::At(at) => {
+            if let Some(word) = apply.word() {
+                tracing::info!("configuration: {word}");
+            }
             let wait = at.saturating_duration_since(Instant::now());
             c.after(wait, move |c| drive(c, apply, then));
         }
@@ -647,8 +705,8 @@ pub fn apply_at_start(
     then: impl FnOnce(&mut Control, bool) + 'static,
 ) {
     let is_whole = wrong.is_empty();
-    let target = Source::Ready(Arc::new(target), wrong);
-    match Apply::new(c, target, None, Mode::BestEffort, None, Format::Text) {
+    let target = Source::Ready(Arc::new(target), Arc::new(wrong));
+    match Apply::new(c, target, None, Mode::BestEffort, None, UNSEEN) {
         Ok(apply) => {
             drive(c, apply, Box::new(move |c, end| then(c, end == End::Whole && is_whole)));
         }

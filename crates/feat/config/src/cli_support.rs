@@ -5,7 +5,7 @@ use crate::work::Source;
 use serde_json::{Value, json};
 use std::time::Duration;
 use thalweg_cli::{Args, CliError, Format, Output};
-use thalweg_config::declare::{Plan, Step};
+use thalweg_config::declare::{Kinds, Plan, Step};
 use thalweg_graph::Control;
 
 /// Maximum time for `confirm`, in seconds.
@@ -38,6 +38,15 @@ pub(crate) fn number(args: &mut Args<'_>) -> Result<usize, CliError> {
     Ok(args.number("revision", 0, crate::store::KEPT as u64)? as usize)
 }
 
+/// How a plan is shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// In which format.
+    pub(crate) format: Format,
+    /// All of a long one, and not only a summary.
+    pub(crate) all: bool,
+}
+
 /// Output in the requested format. Large outputs take long to format, so this is done off the main
 /// thread.
 pub(crate) struct Shown(String);
@@ -58,9 +67,9 @@ impl Shown {
         Shown(text)
     }
 
-    /// Output of a plan.
-    pub(crate) fn plan(plan: &Plan, format: Format) -> Shown {
-        Shown::new(format, || plan_json(plan), || plan.to_string())
+    /// Output of a plan: of a long one a summary, unless `all` of it is asked for.
+    pub(crate) fn plan(kinds: Kinds<'_>, plan: &Plan, shape: Shape) -> Shown {
+        Shown::new(shape.format, || plan_json(plan), || kinds.plan(plan, shape.all))
     }
 
     /// The commands of a plan and nothing else.

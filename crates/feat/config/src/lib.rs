@@ -13,6 +13,7 @@ pub mod apply;
 pub mod cli;
 mod cli_support;
 pub mod manager;
+mod progress;
 pub mod store;
 mod work;
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems};
 use thalweg_device::interface::{DeviceCame, InterfaceEvent};
+use thalweg_engine::Came;
 use thalweg_files::FileError;
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, clock};
@@ -100,7 +101,7 @@ pub struct Manager {
     pub(crate) busy: Busy,
     pub(crate) pending: Option<Pending>,
     /// Settings that are not in force, and why.
-    unresolved: Vec<Part>,
+    unresolved: Arc<Vec<Part>>,
     /// When they are tried again.
     retry: Option<TimerId>,
     /// Pause before they are tried again without an event.
@@ -115,7 +116,7 @@ pub(crate) fn init(c: &mut Control) {
         notes: Vec::new(),
         busy: Busy::No,
         pending: None,
-        unresolved: Vec::new(),
+        unresolved: Arc::default(),
         retry: None,
         pause: LATER,
     });
@@ -125,6 +126,7 @@ pub(crate) fn init(c: &mut Control) {
         }
     });
     c.subscribe(|c: &mut Control, _: &DeviceCame| retry_in(c, SOON));
+    c.subscribe(|c: &mut Control, _: &Came| retry_in(c, SOON));
 }
 
 pub(crate) fn ready(c: &mut Control) {
@@ -189,7 +191,7 @@ pub(crate) fn check_settled(c: &Control) -> Result<(), ConfigError> {
 }
 
 /// Settings that are not in force, and why.
-pub fn unresolved(c: &Control) -> Vec<Part> {
+pub fn unresolved(c: &Control) -> Arc<Vec<Part>> {
     c.state::<Manager>().borrow().unresolved.clone()
 }
 
@@ -212,7 +214,7 @@ pub(crate) fn set_unresolved(c: &mut Control, parts: Vec<Part>) {
         let mut manager = state.borrow_mut();
         let is_as_before = manager.unresolved.len() == parts.len();
         manager.pause = if is_as_before { (manager.pause * 2).min(LATEST) } else { LATER };
-        work::drop_in_background(std::mem::replace(&mut manager.unresolved, parts));
+        work::drop_in_background(std::mem::replace(&mut manager.unresolved, Arc::new(parts)));
         manager.pause
     };
     if !none {

@@ -3,7 +3,7 @@
 //! its own unless it is small.
 
 use crate::manager::{self, ConfigError, failed};
-use crate::store::{self, Store};
+use crate::store::{self, Revision, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -33,15 +33,15 @@ pub(crate) enum View {
 }
 
 /// A document, and its parts that cannot be in force as they are wrong.
-pub(crate) type Loaded = (Arc<Document>, Vec<Part>);
+pub(crate) type Loaded = (Arc<Document>, Arc<Vec<Part>>);
 
 /// Source of a document, read when needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     /// A document in memory.
-    Ready(Arc<Document>, Vec<Part>),
+    Ready(Arc<Document>, Arc<Vec<Part>>),
     /// What is in force, and what is not yet.
-    Unresolved(Vec<Part>),
+    Unresolved(Arc<Vec<Part>>),
     /// In a file that a client named.
     File(PathBuf),
     /// In the router's own file.
@@ -97,9 +97,13 @@ impl Source {
                 parts.iter().for_each(|part| _ = part.add_to(&mut root));
                 catalog.salvage("running configuration", root)?
             }
-            Source::Revision(..) => {
-                let (name, text) = self.text()?;
-                catalog.load_saved(&name, &text)?
+            Source::Revision(store, back) => {
+                let (revision, name, text) = found(store, *back)?;
+                match revision.number {
+                    // What it leaves out was so by default.
+                    Some(_) => catalog.load_saved(&name, &text)?,
+                    None => catalog.load(&name, &text)?,
+                }
             }
             // What is wrong in a private file would be kept, and listed for all.
             Source::File(file) => {
@@ -114,7 +118,7 @@ impl Source {
                 catalog.load(&name, &text)?
             }
         };
-        Ok((Arc::new(document), parts))
+        Ok((Arc::new(document), Arc::new(parts)))
     }
 
     /// Name and text.
@@ -125,15 +129,21 @@ impl Source {
                 Ok((store.file().display().to_string(), store::read(store.file())?))
             }
             Source::Revision(store, back) => {
-                let text = store.revision(*back)?;
-                let text = text.ok_or(match back {
-                    0 => ConfigError::NothingSaved,
-                    _ => ConfigError::NoRevision(*back),
-                })?;
-                Ok((format!("revision {back}"), text))
+                let (_, name, text) = found(store, *back)?;
+                Ok((name, text))
             }
         }
     }
+}
+
+/// Finds a revision: its name in errors, and its text.
+fn found(store: &Store, back: usize) -> Result<(Revision, String, String), ConfigError> {
+    let none = match back {
+        0 => ConfigError::NothingSaved,
+        _ => ConfigError::NoRevision(back),
+    };
+    let (revision, text) = store.found(back)?.ok_or(none)?;
+    Ok((revision, format!("revision {back}"), text))
 }
 
 /// Reads a document that a client named: what is wrong in it is quoted only if all may read it.
@@ -147,6 +157,30 @@ fn read_named(
         true => problems.without_text(client::NOT_SHOWN),
         false => problems,
     })?)
+}
+
+/// What a document must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Must {
+    /// Without mistakes.
+    BeRight,
+    /// YAML: mistakes are parts that are left out.
+    BeReadable,
+}
+
+/// A further document that a task needs.
+pub(crate) type Other = (Source, Must);
+
+/// Reads it.
+fn read(
+    (source, must): &Other,
+    catalog: &Catalog<Control>,
+    running: &Document,
+) -> Result<Loaded, ConfigError> {
+    match must {
+        Must::BeRight => Ok((source.read(catalog)?, Arc::default())),
+        Must::BeReadable => source.load(catalog, running),
+    }
 }
 
 type Job<R> = Box<dyn FnOnce(Collected<Control>) -> Result<R, ConfigError> + Send>;
@@ -165,31 +199,45 @@ pub(crate) struct Work<R> {
 }
 
 impl<R: Send + 'static> Work<R> {
-    /// Starts a task. `job` gets the running configuration and may run on another thread; `other`
-    /// is a further document that it reads.
+    /// Starts a task. `job` gets the running configuration and another document if there is one; it
+    /// may run on another thread. A large document is read while the other one is collected.
     ///
     /// # Errors
     /// If the features' sections conflict.
     pub(crate) fn start(
         c: &Control,
         view: View,
-        other: Option<&Source>,
-        job: impl FnOnce(&Catalog<Control>, Document) -> Result<R, ConfigError> + Send + 'static,
+        other: Option<Other>,
+        job: impl FnOnce(&Catalog<Control>, Document, Loaded) -> Result<R, ConfigError> + Send + 'static,
     ) -> Result<Work<R>, ConfigError> {
         let catalog = manager::catalog(c)?;
         let notes = manager::notes(c);
         let collected = Box::new(catalog.collect(c));
         let parts = match view {
             View::Whole => manager::unresolved(c),
-            View::InForce => Vec::new(),
+            View::InForce => Arc::default(),
         };
+        let big = other.as_ref().is_some_and(|(source, _)| source.bytes() > FEW_BYTES);
+        let ahead = other.clone().filter(|_| big).and_then(|other| {
+            let catalog = catalog.clone();
+            in_thread(move || read(&other, &catalog, &Document::default())).ok()
+        });
         let job = move |collected: Collected<Control>| {
             let mut running = catalog.with_parts(catalog.write_out(collected), &parts);
             notes.iter().for_each(|(path, text)| running.note(path, text));
-            job(&catalog, running)
+            let other = match (ahead, other) {
+                (Some(ahead), _) => ahead.recv().unwrap_or_else(|_| Err(panicked()))?,
+                (None, Some(other)) => read(&other, &catalog, &running)?,
+                (None, None) => Loaded::default(),
+            };
+            job(&catalog, running, other)
         };
-        let big = other.is_some_and(|o| o.bytes() > FEW_BYTES);
         Ok(Work { state: State::Collecting(collected, Box::new(job)), big })
+    }
+
+    /// Whether the running configuration is still being collected.
+    pub(crate) fn is_collecting(&self) -> bool {
+        matches!(self.state, State::Collecting(..))
     }
 
     /// Runs until `end`; `Some` is the result.
@@ -205,10 +253,8 @@ impl<R: Send + 'static> Work<R> {
                 if !self.big && collected.pieces() <= FEW_PIECES {
                     return Some(job(*collected));
                 }
-                let (done, wait) = mpsc::sync_channel(1);
-                let run = move || drop(done.send(job(*collected)));
-                match std::thread::Builder::new().name("configuration".into()).spawn(run) {
-                    Ok(_) => self.state = State::Running(wait),
+                match in_thread(move || job(*collected)) {
+                    Ok(wait) => self.state = State::Running(wait),
                     Err(e) => {
                         let text = format!("cannot start a thread: {e}");
                         return Some(Err(ConfigError::Unavailable(text)));
@@ -222,15 +268,26 @@ impl<R: Send + 'static> Work<R> {
                     self.state = State::Running(wait);
                     None
                 }
-                Err(TryRecvError::Disconnected) => {
-                    Some(Err(ConfigError::Unavailable("the configuration thread panicked".into())))
-                }
+                Err(TryRecvError::Disconnected) => Some(Err(panicked())),
             },
             State::Done => {
                 Some(Err(ConfigError::Unavailable("the result was taken already".into())))
             }
         }
     }
+}
+
+fn panicked() -> ConfigError {
+    ConfigError::Unavailable("the configuration thread panicked".into())
+}
+
+/// Runs a job on a thread of its own, which sends the result.
+fn in_thread<R: Send + 'static>(
+    job: impl FnOnce() -> R + Send + 'static,
+) -> std::io::Result<Receiver<R>> {
+    let (done, wait) = mpsc::sync_channel(1);
+    let run = move || drop(done.send(job()));
+    std::thread::Builder::new().name("configuration".into()).spawn(run).map(|_| wait)
 }
 
 /// Drops large values on another thread: freeing some hundred thousand texts takes long, too.
@@ -267,9 +324,9 @@ impl<R: Send + 'static> Task<Control> for WaitingCommand<R> {
 pub(crate) fn answer<R: Send + 'static>(
     c: &mut Control,
     view: View,
-    other: Option<&Source>,
+    other: Option<Other>,
     out: &mut Output,
-    job: impl FnOnce(&Catalog<Control>, Document) -> Result<R, ConfigError> + Send + 'static,
+    job: impl FnOnce(&Catalog<Control>, Document, Loaded) -> Result<R, ConfigError> + Send + 'static,
     then: impl FnOnce(&mut Control, R, &mut Output) -> Result<(), CliError> + Send + 'static,
 ) -> Result<Outcome<Control>, CliError> {
     let mut work = Work::start(c, view, other, job).map_err(failed)?;

@@ -1,5 +1,6 @@
 //! Configuration of flow rules and connection tracking.
 
+use std::collections::HashMap;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, file_path,
     interface_key, rank,
@@ -130,6 +131,14 @@ fn left(text: &str) -> &str {
 }
 
 fn rules(doc: &Doc<'_>, out: &mut Draft) {
+    // `in_port=NAME`, `output:NAME`, `resubmit(NAME,1)`: by name, device or tag.
+    let mut named: HashMap<&str, Vec<&str>> = HashMap::new();
+    for i in doc.interfaces() {
+        let tag = i.get("tag").and_then(|f| f.node.text());
+        for word in [Some(&*i.name), i.name.strip_prefix("host-"), tag].into_iter().flatten() {
+            named.entry(word).or_default().push(&i.name);
+        }
+    }
     for (set, found) in doc.entries(&["thalweg", "flow", "rules"]) {
         for (n, part) in found.node.list().iter().enumerate() {
             let Some(text) = part.text() else { continue };
@@ -140,15 +149,9 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
             let path = format!("{}[{n}]", found.path);
             let item = Item::new(rank::SERVICE, format!("flow {set} {left}"), path, command);
             let mut item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
-            for i in doc.interfaces() {
-                // `in_port=NAME`, `output:NAME`, `resubmit(NAME,1)`.
-                let tag = i.get("tag").and_then(|f| f.node.text());
-                let device = i.name.strip_prefix("host-");
-                let is_named =
-                    |word: &str| word == i.name || device == Some(word) || tag == Some(word);
-                if text.split([',', ' ', '=', ':', '(', ')']).any(is_named) {
-                    item = item.needs(interface_key(&i.name));
-                }
+            let words = text.split([',', ' ', '=', ':', '(', ')']);
+            for name in words.filter_map(|word| named.get(word)).flatten() {
+                item = item.needs(interface_key(name));
             }
             out.add(item);
         }

@@ -6,7 +6,8 @@ use crate::path_mtu::{self, LARGEST};
 use crate::redirect::{self, RedirectError};
 use crate::subnets::Subnets;
 use crate::{Ip, Path, PathKind, address};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
 use thalweg_config::declare::{
@@ -598,6 +599,10 @@ fn named_table<A: Address>(via: &Via<'_>) -> Option<(Version, TableId)> {
 struct Order<'a, A> {
     routes: HashMap<Prefix<A>, &'a [Via<'a>]>,
     connected: HashSet<Prefix<A>>,
+    /// Lengths of prefixes that there are, longest first.
+    lengths: Vec<u8>,
+    /// What covers the next hops seen so far: very many routes may have the same.
+    covers: RefCell<HashMap<A, Option<Prefix<A>>>>,
 }
 
 /// Maximum depth of recursion that is ordered.
@@ -608,10 +613,26 @@ impl<'a, A: Address> Order<'a, A> {
         all: &'a [(Prefix<A>, Vec<Via<'a>>, Found<'a>)],
         connected: &Subnets<A, Subnet<A>>,
     ) -> Order<'a, A> {
+        let connected: HashSet<Prefix<A>> = connected.iter().collect();
+        let lengths: BTreeSet<u8> =
+            all.iter().map(|(p, ..)| p.len()).chain(connected.iter().map(|p| p.len())).collect();
         Order {
             routes: all.iter().map(|(p, vias, _)| (*p, vias.as_slice())).collect(),
-            connected: connected.iter().collect(),
+            connected,
+            lengths: lengths.into_iter().rev().collect(),
+            covers: RefCell::default(),
         }
+    }
+
+    /// The route that covers a next hop, unless a connected subnet does.
+    fn cover(&self, hop: A) -> Option<Prefix<A>> {
+        let find = || {
+            let covers = self.lengths.iter().filter_map(|len| Prefix::new(hop, *len).ok());
+            let mut known =
+                covers.filter(|p| self.connected.contains(p) || self.routes.contains_key(p));
+            known.next().filter(|cover| !self.connected.contains(cover))
+        };
+        *self.covers.borrow_mut().entry(hop).or_insert_with(find)
     }
 
     /// Number of routes that must precede this one.
@@ -621,18 +642,10 @@ impl<'a, A: Address> Order<'a, A> {
             Place::NextHop { address, interface: None, table: None } => Some(address),
             _ => None,
         });
-        let above = |hop: A| {
-            let covers = (0..=A::BITS).rev().filter_map(|len| Prefix::new(hop, len).ok());
-            for cover in covers {
-                if self.connected.contains(&cover) {
-                    return 0;
-                }
-                if self.routes.contains_key(&cover) {
-                    let goes_on = depth < DEPTH && cover != prefix;
-                    return if goes_on { 1 + self.of(cover, depth + 1) } else { 1 };
-                }
-            }
-            0
+        let above = |hop: A| match self.cover(hop) {
+            None => 0,
+            Some(cover) if depth < DEPTH && cover != prefix => 1 + self.of(cover, depth + 1),
+            Some(_) => 1,
         };
         recursive.filter_map(A::from_ip).map(above).max().unwrap_or(0)
     }

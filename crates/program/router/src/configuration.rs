@@ -46,6 +46,9 @@ enum Verb {
     Plan {
         /// The document; default: the router's configuration file
         file: Option<PathBuf>,
+        /// Print all of more than a hundred commands
+        #[arg(short, long)]
+        verbose: bool,
     },
     /// Apply a document; if a command fails, all changes are rolled back
     Apply {
@@ -57,6 +60,9 @@ enum Verb {
         /// Roll back after SECONDS unless `commit' confirms the change
         #[arg(long, value_name = "SECONDS")]
         confirm: Option<u32>,
+        /// Print all of a plan of more than a hundred commands
+        #[arg(short, long)]
+        verbose: bool,
     },
     /// Show how the running configuration differs from the saved one, or from a document
     Diff {
@@ -66,6 +72,9 @@ enum Verb {
         /// on
         #[arg(long, value_name = "N", conflicts_with = "file")]
         rollback: Option<u32>,
+        /// Print all of more than a hundred lines
+        #[arg(short, long)]
+        verbose: bool,
     },
     /// Save the running configuration
     Save {
@@ -86,6 +95,9 @@ enum Verb {
         /// Roll back after SECONDS unless `commit' confirms the change
         #[arg(long, value_name = "SECONDS")]
         confirm: Option<u32>,
+        /// Print all of a plan of more than a hundred commands
+        #[arg(short, long)]
+        verbose: bool,
     },
 }
 
@@ -126,19 +138,25 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         Verb::Dump => "show configuration".into(),
-        Verb::Plan { file } => with_file("config plan", file.as_deref(), true)?,
-        Verb::Apply { file, best_effort, confirm } => {
+        Verb::Plan { file, verbose } => {
+            with_file("config plan", file.as_deref(), true)? + shown(*verbose)
+        }
+        Verb::Apply { file, best_effort, confirm, verbose } => {
             // What is wrong is kept as unresolved then.
             let command = with_file("config apply", file.as_deref(), !best_effort)?;
             let option = if *best_effort { " best-effort" } else { "" };
-            command + option + &confirmed(*confirm)
+            command + option + &confirmed(*confirm) + shown(*verbose)
         }
-        Verb::Diff { rollback: Some(n), .. } => format!("config diff rollback {n}"),
-        Verb::Diff { file, .. } => with_file("config diff", file.as_deref(), true)?,
+        Verb::Diff { rollback: Some(n), verbose, .. } => {
+            format!("config diff rollback {n}{}", shown(*verbose))
+        }
+        Verb::Diff { file, verbose, .. } => {
+            with_file("config diff", file.as_deref(), true)? + shown(*verbose)
+        }
         Verb::Save { file } => with_file("config save", file.as_deref(), false)?,
         Verb::Commit { confirm } => format!("config commit{}", confirmed(*confirm)),
-        Verb::Rollback { revision, confirm } => {
-            format!("config rollback {revision}{}", confirmed(*confirm))
+        Verb::Rollback { revision, confirm, verbose } => {
+            format!("config rollback {revision}{}{}", confirmed(*confirm), shown(*verbose))
         }
     };
     let at =
@@ -155,11 +173,21 @@ fn confirmed(seconds: Option<u32>) -> String {
     seconds.map_or_else(String::new, |s| format!(" confirm {s}"))
 }
 
+fn shown(all: bool) -> &'static str {
+    if all { " verbose" } else { "" }
+}
+
+/// Bytes of a document that takes a second or so to check.
+const LONG: u64 = 2 << 20;
+
 /// A command with the absolute path of a file: the router runs in another directory. A document can
 /// be checked first, as what is wrong with it can be said here.
 fn with_file(command: &str, file: Option<&Path>, is_checked: bool) -> Result<String, Failure> {
     let Some(file) = file else { return Ok(command.to_owned()) };
     if is_checked {
+        if std::fs::metadata(file).is_ok_and(|found| found.len() > LONG) {
+            eprintln!("... checking {}", file.display());
+        }
         check(file).map_err(Failure::Document)?;
     }
     let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());

@@ -40,7 +40,7 @@ impl Command<Control> for ClearConfigurationUnresolved {
             })
         };
         let (gone, stay): (Vec<_>, Vec<_>) =
-            manager::unresolved(c).into_iter().partition(|part| is_meant(&part.path()));
+            manager::unresolved(c).iter().cloned().partition(|part| is_meant(&part.path()));
         if let Some(path) = path.filter(|_| gone.is_empty()) {
             let text =
                 format!("nothing is unresolved at `{path}'; see `show configuration unresolved'");

@@ -17,7 +17,7 @@ impl Command<Control> for ConfigApply {
     }
 
     fn usage(&self) -> &'static str {
-        "[<file>] [best-effort] [confirm <seconds>]"
+        "[<file>] [best-effort] [confirm <seconds>] [verbose]"
     }
 
     fn help(&self) -> &'static str {
@@ -25,7 +25,8 @@ impl Command<Control> for ConfigApply {
          Shows the plan, runs it, and verifies the result. If a command fails, everything is\n\
          rolled back. With `best-effort', what is wrong or cannot be applied yet is kept as\n\
          unresolved instead. With `confirm', everything is rolled back after that many seconds\n\
-         unless `config commit' confirms it."
+         unless `config commit' confirms it. A plan of more than a hundred commands is shown as a\n\
+         summary; `verbose' shows all."
     }
 
     fn run(
@@ -34,15 +35,16 @@ impl Command<Control> for ConfigApply {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let option_first = matches!(args.peek(), Some("confirm" | "best-effort"));
+        let option_first = matches!(args.peek(), Some("confirm" | "best-effort" | "verbose"));
         let file = if args.is_empty() || option_first { None } else { Some(args.word("file")?) };
         let mode = match args.keyword("best-effort") {
             true => Mode::BestEffort,
             false => Mode::AllOrNothing,
         };
         let confirm = seconds(args)?;
+        let all = args.keyword("verbose");
         args.end()?;
         let target = document(c, file)?;
-        Apply::begin(c, target, mode, confirm, out)
+        Apply::begin(c, target, mode, confirm, all, out)
     }
 }

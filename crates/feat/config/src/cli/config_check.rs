@@ -1,9 +1,8 @@
 //! `config check`: validates a document.
 
 use crate::cli_support::document;
-use crate::work::{self, View};
+use crate::work::{self, Loaded, Must, View};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, counted};
-use thalweg_config::declare::Catalog;
 use thalweg_graph::Control;
 
 /// `config check`
@@ -33,10 +32,9 @@ impl Command<Control> for ConfigCheck {
     ) -> Result<Outcome<Control>, CliError> {
         let file = if args.is_empty() { None } else { Some(args.word("file")?) };
         args.end()?;
-        let checked = document(c, file)?;
-        let source = checked.clone();
-        let job = move |catalog: &Catalog<Control>, _| Ok(checked.read(catalog)?.items().len());
-        work::answer(c, View::InForce, Some(&source), out, job, |_, n, out| {
+        let other = (document(c, file)?, Must::BeRight);
+        let job = |_: &_, _, (checked, _): Loaded| Ok(checked.items().len());
+        work::answer(c, View::InForce, Some(other), out, job, |_, n, out| {
             out.json(serde_json::json!({ "valid": true, "settings": n }));
             out.line(format_args!("valid: {}", counted(n as u64, "setting")));
             Ok(())

@@ -3,9 +3,9 @@
 use crate::apply::Back;
 use crate::cli_support::{revision, seconds};
 use crate::manager::{self, ConfigError, Manager, failed};
-use crate::work::{self, View};
+use crate::work::{self, Loaded, Must, View};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_config::declare::{Catalog, Document};
+use thalweg_config::declare::{Document, Part, WHOLE};
 use thalweg_graph::Control;
 
 /// `config commit`
@@ -39,10 +39,9 @@ impl Command<Control> for ConfigCommit {
         args.end()?;
         manager::check_settled(c).map_err(failed)?;
         if let Some(after) = confirm {
-            let back = revision(c, 0)?;
-            let source = back.clone();
-            let job = move |catalog: &Catalog<Control>, running| back.load(catalog, &running);
-            return work::answer(c, View::InForce, Some(&source), out, job, move |c, back, out| {
+            let back = (revision(c, 0)?, Must::BeReadable);
+            let job = |_: &_, _, back: Loaded| Ok(back);
+            return work::answer(c, View::InForce, Some(back), out, job, move |c, back, out| {
                 manager::arm(c, Back { to: back, only: None }, after);
                 let s = after.as_secs();
                 out.json(serde_json::json!({ "confirm_within_s": s }));
@@ -58,8 +57,10 @@ impl Command<Control> for ConfigCommit {
             (Err(ConfigError::NoFile), true) => None,
             (store, _) => Some(store.map_err(failed)?),
         };
-        let job = move |_: &_, running: Document| {
-            let unread = running.unread().to_vec();
+        let known = manager::unresolved(c);
+        let job = move |_: &_, running: Document, _| {
+            let unread: Vec<_> =
+                Part::outside(running.unread(), &known).into_iter().cloned().collect();
             match store {
                 Some(store) => Ok((Some(store.save(&running.to_yaml()?)?), unread)),
                 None => Ok((None, unread)),
@@ -76,8 +77,7 @@ impl Command<Control> for ConfigCommit {
                 Some(false) => "already saved",
                 None => "not saved: the router has no configuration file",
             });
-            let known = manager::unresolved(c);
-            for part in unread.iter().filter(|p| !known.iter().any(|k| p.is_within(k))) {
+            for part in unread.iter().take(WHOLE) {
                 out.line(format_args!("not read back: {part}"));
             }
             Ok(())

@@ -1,7 +1,7 @@
 //! `config diff`: differences from the last saved configuration, or from a file.
 
 use crate::cli_support::{Shown, document, number, revision};
-use crate::work::{self, View};
+use crate::work::{self, Loaded, Must, View};
 use serde_json::json;
 use std::sync::Arc;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -20,12 +20,13 @@ impl Command<Control> for ConfigDiff {
     }
 
     fn usage(&self) -> &'static str {
-        "[<file> | rollback <n>]"
+        "[<file> | rollback <n>] [verbose]"
     }
 
     fn help(&self) -> &'static str {
         "Show how the running configuration differs from the last saved one\n\
-         Or from a revision, or from a file. `+' marks the running configuration, `-' the other."
+         Or from a revision, or from a file. `+' marks the running configuration, `-' the other. Of\n\
+         more than a hundred lines there is a summary; `verbose' shows all."
     }
 
     fn run(
@@ -34,39 +35,34 @@ impl Command<Control> for ConfigDiff {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let is_file = args.peek().is_some_and(|word| word != "rollback");
-        let other = match (args.is_empty(), args.peek()) {
-            (true, _) => revision(c, 0),
-            (_, Some("rollback")) => {
+        let (mut is_file, mut file, mut back) = (false, None, 0);
+        match args.peek() {
+            None | Some("verbose") => {}
+            Some("rollback") => {
                 args.word("rollback")?;
-                let n = number(args)?;
-                args.end()?;
-                revision(c, n)
+                back = number(args)?;
             }
-            _ => {
-                let file = args.word("file")?;
-                args.end()?;
-                document(c, Some(file))
-            }
+            Some(_) => (is_file, file) = (true, Some(args.word("file")?)),
+        }
+        let verbose = args.keyword("verbose");
+        args.end()?;
+        let other = match is_file {
+            true => (document(c, file)?, Must::BeRight),
+            // What was unresolved when it was saved is a part of it.
+            false => (revision(c, back)?, Must::BeReadable),
         };
-        let other = other?;
-        let source = other.clone();
         let format = out.format();
-        let job = move |catalog: &Catalog<Control>, running: Document| {
-            let other = match is_file {
-                true => other.read(catalog)?,
-                // What was unresolved when it was saved is a part of it.
-                false => {
-                    let (valid, parts) = other.load(catalog, &running)?;
-                    Arc::new(catalog.with_parts(Document::clone(&valid), &parts))
-                }
+        let job = move |catalog: &Catalog<Control>, running: Document, (valid, parts): Loaded| {
+            let other = match parts.is_empty() {
+                true => valid,
+                false => Arc::new(catalog.with_parts(Document::clone(&valid), &parts)),
             };
-            let all = differences(&other, &running, is_file);
+            let all = differences(&other, &running);
             let row = |d: &Difference| json!({ "path": d.path, "other": d.old, "running": d.new });
-            let lines = || all.iter().map(|d| format!("{d}\n")).collect();
+            let lines = || catalog.kinds().differences(&all, verbose);
             Ok(Shown::new(format, || all.iter().map(row).collect(), lines))
         };
-        work::answer(c, View::Whole, Some(&source), out, job, |_, differences, out| {
+        work::answer(c, View::Whole, Some(other), out, job, |_, differences, out| {
             differences.show(out);
             Ok(())
         })

@@ -17,13 +17,14 @@ impl Command<Control> for ConfigRollback {
     }
 
     fn usage(&self) -> &'static str {
-        "<n> [confirm <seconds>]"
+        "<n> [confirm <seconds>] [verbose]"
     }
 
     fn help(&self) -> &'static str {
         "Apply a saved revision: the last (0), the one before (1) …\n\
          What cannot be applied, such as an interface without its device, is kept as unresolved.\n\
-         This does not save it; use `config commit'. See `show configuration revisions'."
+         This does not save it; use `config commit'. See `show configuration revisions'. A plan of\n\
+         more than a hundred commands is shown as a summary; `verbose' shows all."
     }
 
     fn run(
@@ -34,8 +35,9 @@ impl Command<Control> for ConfigRollback {
     ) -> Result<Outcome<Control>, CliError> {
         let n = number(args)?;
         let confirm = seconds(args)?;
+        let all = args.keyword("verbose");
         args.end()?;
         let target = revision(c, n)?;
-        Apply::begin(c, target, Mode::BestEffort, confirm, out)
+        Apply::begin(c, target, Mode::BestEffort, confirm, all, out)
     }
 }

@@ -62,7 +62,7 @@ impl Command<Control> for ConfigSave {
         if pending && matches!(target, Target::Own(_)) {
             return Err(failed(ConfigError::Unconfirmed));
         }
-        let job = move |_: &_, running: Document| {
+        let job = move |_: &_, running: Document, _| {
             let text = running.to_yaml()?;
             match target {
                 Target::Other(file) => {

@@ -38,7 +38,7 @@ impl Command<Control> for ShowConfiguration {
         args.end()?;
         let format = out.format();
         if commands {
-            let job = move |_: &_, running: Document| {
+            let job = move |_: &_, running: Document, _| {
                 Ok(Shown::commands(&Document::default().plan_to(&running), format))
             };
             return work::answer(c, View::InForce, None, out, job, |_, plan, out| {
@@ -46,7 +46,7 @@ impl Command<Control> for ShowConfiguration {
                 Ok(())
             });
         }
-        let job = move |_: &_, running: Document| {
+        let job = move |_: &_, running: Document, _| {
             if format == Format::Text {
                 return Ok(Shown::text(running.to_yaml()?));
             }

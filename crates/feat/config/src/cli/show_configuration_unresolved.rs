@@ -15,11 +15,16 @@ impl Command<Control> for ShowConfigurationUnresolved {
         "show configuration unresolved"
     }
 
+    fn usage(&self) -> &'static str {
+        "[verbose]"
+    }
+
     fn help(&self) -> &'static str {
         "Show settings that are not in force, and why\n\
          Of the document applied last: what is wrong in it, and what needs something that is not\n\
-         there, such as a device. They are saved with the rest, and tried again every ten seconds\n\
-         and when an interface is created."
+         there, such as a device. They are saved with the rest, and tried again when their device or\n\
+         an interface comes, and else now and then. Of more than a hundred there is a summary;\n\
+         `verbose' shows all."
     }
 
     fn run(
@@ -28,15 +33,15 @@ impl Command<Control> for ShowConfigurationUnresolved {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
+        let all = args.keyword("verbose");
         args.end()?;
         let parts = manager::unresolved(c);
         if out.wants_json() {
             let row = |p: &thalweg_config::declare::Part| serde_json::json!({ "path": p.path(), "value": p.node(), "reason": p.why });
             out.json(parts.iter().map(row).collect::<serde_json::Value>());
         }
-        for part in &parts {
-            out.line(format_args!("{part}"));
-        }
+        let catalog = manager::catalog(c).map_err(manager::failed)?;
+        write!(out, "{}", catalog.kinds().parts(&parts, all));
         if parts.is_empty() {
             out.line("all of the configuration is in force");
         }

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod full;
+mod large;
 mod orders;
 mod ranges;
 mod router;
 mod setters;
 mod spellings;
+mod waits;
 mod watchdog;
 mod whole;
 

@@ -1,0 +1,168 @@
+//! What names something that is not there waits for it, and is in force once that has come.
+
+use crate::router::{ONE, Router};
+use crate::setters::SETTERS;
+use crate::whole::{start_with, wait};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Items that are always described along with what needs them: by the same part of a document, or
+/// by one that must be there, which the document's check says.
+const TOGETHER: &[&str] =
+    &["bridge", "bridge port", "index", "ip-table of", "ip6-table of", "link-mtu", "nat44"];
+
+/// What may come later, by the first words of its item's key, with parts of documents that name it
+/// and the commands that make it come.
+const LATER: &[(&str, &[(&str, &str)])] = &[
+    (
+        "interface",
+        &[
+            ("thalweg: {ip-tables: {0: {routes: {10.9.0.0/16: pg7}}}}", PG7),
+            (
+                "thalweg: {ip-tables: {0: {routes: {10.9.0.0/16: [10.0.0.2 pg7, 10.0.0.3 pg0]}}}}",
+                PG7,
+            ),
+            ("thalweg: {ip6-tables: {0: {routes: {\"2001:db8::/32\": pg7}}}}", PG7),
+            ("thalweg: {ip-punt-redirects: {pg7: 10.0.0.2 pg0}}", PG7),
+            ("thalweg: {ip-punt-redirects: {all: 10.0.0.2 pg7}}", PG7),
+            ("thalweg: {interfaces: {pg1: {unnumbered: pg7}}}", PG7),
+            ("interfaces: {pg1: {l2xc: pg7}, pg0: {}}", PG7),
+            ("thalweg: {flow: {rules: {1: [\"ip,actions=output:pg7\"]}}}", PG7),
+            ("thalweg: {flow: {rules: {1: [\"in_port=pg7,actions=normal\"]}}}", PG7),
+            ("thalweg: {mpls-tables: {0: {labels: {40/eos: 10.0.0.2 pg7}}}}", PG7),
+            ("thalweg: {mpls-tunnels: {mpls-tunnel0: {paths: 10.0.0.2 pg7 out-labels 30}}}", PG7),
+            ("bridgedomains: {bd10: {interfaces: [pg7]}}", PG7),
+            (
+                "thalweg: {nat44: {static-mappings: \
+                 [tcp local 10.0.0.9 80 external pg7 80]}}",
+                PG7,
+            ),
+        ],
+    ),
+    (
+        "ip-table",
+        &[
+            ("thalweg: {interfaces: {pg1: {ip-table: 7}}}", "ip table add 7"),
+            (
+                "thalweg: {ip-tables: {0: {routes: {10.9.0.0/16: 10.0.0.2 next-hop-table 7}}}}",
+                "ip table add 7",
+            ),
+            (
+                "thalweg: {ip-tables: {0: {routes: {10.9.0.0/16: ip4-lookup-in-table 7}}}}",
+                "ip table add 7",
+            ),
+            (
+                "thalweg: {mpls-tables: {0: {labels: {40/eos: ip4-lookup-in-table 7}}}}",
+                "ip table add 7",
+            ),
+            ("thalweg: {arp-proxies: [10.0.0.1 - 10.0.0.9 table-id 7]}", "ip table add 7"),
+        ],
+    ),
+    (
+        "ip6-table",
+        &[
+            ("thalweg: {interfaces: {pg1: {ip6-table: 7}}}", "ip6 table add 7"),
+            (
+                "thalweg: {ip6-tables: {0: {routes: {\"2001:db8::/32\": ip6-lookup-in-table 7}}}}",
+                "ip6 table add 7",
+            ),
+            (
+                "thalweg: {mpls-tables: {0: {labels: {40/eos: ip6-lookup-in-table 7}}}}",
+                "ip6 table add 7",
+            ),
+        ],
+    ),
+    (
+        "mpls table",
+        &[(
+            "thalweg: {mpls-tables: {0: {labels: {40/non-eos: mpls-lookup-in-table 7}}}}",
+            "mpls table add 7",
+        )],
+    ),
+];
+
+const PG7: &str = "create packet-generator interface pg7";
+
+/// The words of a key before the name.
+fn kind(key: &str) -> &str {
+    key.rsplit_once(' ').map_or(key, |(kind, _)| kind)
+}
+
+#[test]
+fn every_kind_of_reference_is_known() {
+    let _one = ONE.lock();
+    let known: BTreeSet<&str> =
+        LATER.iter().map(|(kind, _)| *kind).chain(TOGETHER.iter().copied()).collect();
+    let mut unknown = BTreeSet::new();
+    for (_, examples) in SETTERS {
+        for example in *examples {
+            let mut router = Router::prepared();
+            // Some need more than is there.
+            if router.attempt(example).is_ok() {
+                for key in router.dump().items().iter().flat_map(|item| item.needed()) {
+                    if !known.contains(kind(key)) {
+                        unknown.insert(format!("{key} ({example})"));
+                    }
+                }
+            }
+            router.stop();
+        }
+    }
+    assert!(unknown.is_empty(), "may these come later? Then put them into LATER: {unknown:#?}");
+}
+
+#[test]
+fn what_waits_is_completed_by_what_comes() {
+    // Without an event, it would be tried again after this time.
+    const EVENTLESS: Duration = Duration::from_secs(10);
+    let _one = ONE.lock();
+    let mut wrong = Vec::new();
+    for (text, comes) in LATER.iter().flat_map(|(_, documents)| documents.iter()) {
+        let mut router = Router::start();
+        let ports = "create packet-generator interface pg0\ncreate packet-generator interface pg1";
+        start_with(&mut router, &format!("{text}\n"));
+        // A document may have made them already.
+        ports.lines().for_each(|line| drop(router.attempt(line)));
+        router.settle();
+        let missing = |router: &mut Router| {
+            let all = router.run("show configuration unresolved");
+            (!all.contains("all of the configuration is in force")).then_some(all)
+        };
+        let Some(before) = missing(&mut router) else {
+            wrong.push(format!("{text}: nothing waits"));
+            router.stop();
+            continue;
+        };
+        let begin = Instant::now();
+        router.run(comes);
+        let mut after = Some(before);
+        while after.is_some() && begin.elapsed() < EVENTLESS / 2 {
+            router.c.run_once(Some(Duration::from_millis(10)));
+            after = missing(&mut router);
+        }
+        if let Some(after) = after {
+            wrong.push(format!("{text}, then {comes}: {after}"));
+        }
+        router.stop();
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An interface that is deleted takes its settings with it; those of others wait.
+#[test]
+fn waiting_for_one_thing_disturbs_nothing_else() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    start_with(
+        &mut router,
+        "interfaces: {pg0: {addresses: [10.0.0.1/24]}}\n\
+         thalweg: {ip-tables: {0: {routes: {10.8.0.0/16: pg0, 10.9.0.0/16: pg7}}}}\n",
+    );
+    let fib = router.run("show ip fib 10.8.0.0/16");
+    router.run("ip table add 7\ncreate packet-generator interface pg6");
+    wait(&mut router, "the next try", |r| thalweg_feat_config::manager::is_idle(&r.c));
+    router.settle();
+    assert_eq!(router.run("show ip fib 10.8.0.0/16"), fib);
+    assert!(router.run("show configuration unresolved").contains("10.9.0.0/16"));
+    router.stop();
+}
