@@ -27,7 +27,7 @@ pub mod path_text;
 pub mod path_words;
 pub mod rib;
 pub mod routes;
-mod settings;
+pub mod settings;
 mod version;
 mod via_label;
 
@@ -56,7 +56,7 @@ pub static FEATURE: Feature = Feature {
     about: "adjacencies and load balance",
     needs: &[&thalweg_device::FEATURE],
     commands: cli::COMMANDS,
-    settings: &[&settings::SETTINGS],
+    declared: settings::SETTINGS,
     init: Forwarding::init,
     ready: Forwarding::ready,
     ..Feature::DEFAULT

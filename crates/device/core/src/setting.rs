@@ -3,47 +3,38 @@
 use crate::command_line::{interface_arg, interface_names};
 use thalweg_buffer::SwIfIndex;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, Reads, Rule, Section, Value, interface_key,
-};
-use thalweg_engine::setting::{Declared, Form, Refused};
+use thalweg_config::declare::{Doc, Draft, Dump, Kind, Reads, Rule, Section, Value, interface_key};
+use thalweg_engine::setting::{Declared, Form, Rare, Refused};
 use thalweg_graph::Control;
 
-/// Returns the interfaces that have a value.
+/// Returns the interfaces whose value is not the default.
 pub type All<V> = fn(&Control) -> Vec<(SwIfIndex, V)>;
 
-/// Gives an interface a value, or takes it away.
-pub type Set<V> = fn(&mut Control, SwIfIndex, Option<V>) -> Result<(), Refused>;
+/// Gives an interface a value.
+pub type Set<V> = fn(&mut Control, SwIfIndex, V) -> Result<(), Refused>;
 
-/// A value that an interface may have, which a command sets and a document has under a key of the
-/// interface.
+/// A value of each interface, which a command sets and a document has under a key of the interface.
 pub struct PerInterface<F: Form> {
     /// Path of the command; the interface and the words of the value follow.
     pub command: &'static str,
+    /// Grammar of these: `<interface> enable|disable`.
+    pub usage: &'static str,
     /// Help of the command.
     pub help: &'static str,
     /// The spelling of the value.
     pub form: F,
-    /// Words in place of the value that take it away.
-    pub none: &'static str,
     /// Key below `thalweg.interfaces.<name>` in documents.
     pub key: &'static str,
     /// The same as the path of its rule: `thalweg.interfaces.*.<key>`.
     pub rule: &'static str,
-    /// Order among other settings ([`thalweg_config::declare::rank`]).
-    pub rank: u16,
-    /// Returns the interfaces that have a value.
+    /// The value of an interface for which nothing else is said.
+    pub default: fn() -> F::Value,
+    /// Returns the interfaces whose value is not the default.
     pub all: All<F::Value>,
-    /// Gives an interface a value, or takes it away.
+    /// Gives an interface a value.
     pub set: Set<F::Value>,
-    /// A command elsewhere sets it, with a parser of its own, which takes these words.
-    pub by_hand: bool,
-}
-
-impl<F: Form> PerInterface<F> {
-    fn line(&self, interface: &str, words: &str) -> String {
-        format!("{} {interface} {words}", self.command)
-    }
+    /// Properties that few settings have; `vppcfg` is without effect.
+    pub rare: Rare<F::Value>,
 }
 
 impl<F: Form> Command<Control> for PerInterface<F> {
@@ -51,8 +42,12 @@ impl<F: Form> Command<Control> for PerInterface<F> {
         self.command
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        self.rare.aliases
+    }
+
     fn usage(&self) -> &'static str {
-        self.form.usage()
+        self.usage
     }
 
     fn help(&self) -> &'static str {
@@ -63,15 +58,13 @@ impl<F: Form> Command<Control> for PerInterface<F> {
         &self,
         c: &mut Control,
         args: &mut Args<'_>,
-        _: &mut Output,
+        out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
-        let value = match args.exact(self.none) {
-            true => None,
-            false => Some(self.form.take(args)?),
-        };
+        let value = self.form.take(args)?;
         args.end()?;
-        (self.set)(c, sw_if, value)?;
+        (self.set)(c, sw_if, value.clone())?;
+        (self.rare.note)(c, &value, out);
         Ok(Outcome::Done)
     }
 
@@ -85,7 +78,7 @@ impl<F: Form> Command<Control> for PerInterface<F> {
 
 impl<F: Form> Declared for PerInterface<F> {
     fn command(&'static self) -> Option<&'static dyn Command<Control>> {
-        (!self.by_hand).then_some(self)
+        (!self.rare.by_hand).then_some(self)
     }
 }
 
@@ -109,12 +102,12 @@ impl<F: Form> Section<Control> for PerInterface<F> {
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         for interface in doc.interfaces() {
             let Some(found) = interface.get(self.key) else { continue };
-            let Ok(value) = self.form.read(&found.node.value) else { continue };
             let name = &*interface.name;
-            let key = format!("{} of {name}", self.key);
-            let set = self.line(name, &self.form.words(&value));
-            let item = Item::new(self.rank, key, found.path, set);
-            out.add(item.unset(self.line(name, self.none)).needs(interface_key(name)));
+            let (key, command) =
+                (format!("{} of {name}", self.key), format!("{} {name}", self.command));
+            let item = self.rare.item(&self.form, key, &command, &found, (self.default)());
+            let item = item.map(|item| item.needs(interface_key(name)));
+            item.into_iter().for_each(|item| out.add(item));
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use super::Declared;
 use super::form::Form;
+use super::rare::Rare;
 use super::refused::Refused;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, OURS, Reads, Rule, Section, Value, rank,
-};
+use thalweg_config::declare::{Doc, Draft, Dump, Kind, OURS, Reads, Rule, Section, Value};
 use thalweg_graph::Control;
 
 /// One value for the router, which a command sets and a document has under a key.
@@ -43,43 +42,13 @@ pub struct Global<F: Form> {
     pub rare: Rare<F::Value>,
 }
 
-/// Properties that few settings have.
-pub struct Rare<V: 'static> {
-    /// Key of vppcfg's schema as well, for values that are valid there.
-    pub vppcfg: Option<&'static str>,
-    /// Words that set the default again, if not those of the default.
-    pub reset: Option<&'static str>,
-    /// The value that comes to be in force when this one is asked for.
-    pub comes_to: fn(V) -> V,
-    /// Says something after the command has set this value.
-    pub note: fn(&Control, &V, &mut Output),
-    /// A command elsewhere sets it, with a parser of its own; `command` and the words are its, too.
-    pub by_hand: bool,
-    /// Order among other settings ([`rank`]).
-    pub rank: u16,
-    /// Order among those of the same rank, lowest first.
-    pub order: u32,
-    /// Key of the item that must be there.
-    pub needs: Option<&'static str>,
-}
-
-impl<V> Rare<V> {
-    /// Nothing rare.
-    pub const NONE: Rare<V> = Rare {
-        vppcfg: None,
-        reset: None,
-        comes_to: |value| value,
-        note: |_, _, _| (),
-        by_hand: false,
-        rank: rank::SERVICE,
-        order: 0,
-        needs: None,
-    };
-}
-
 impl<F: Form> Command<Control> for Global<F> {
     fn path(&self) -> &'static str {
         self.command
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.rare.aliases
     }
 
     fn usage(&self) -> &'static str {
@@ -130,8 +99,12 @@ impl<F: Form> Section<Control> for Global<F> {
     }
 
     fn rules(&'static self) -> Vec<Rule> {
-        let rule = |key| Rule::new(key, self.form.kind().unwrap_or(Kind::Read(self)));
-        Some(self.key).filter(|key| is_ours(key)).map(rule).into_iter().collect()
+        let Some(key) = Some(self.key).filter(|key| is_ours(key)) else { return Vec::new() };
+        // The tables that it is in, but the one of all.
+        let above =
+            key.match_indices('.').skip(1).map(|(end, _)| Rule::new(&key[..end], Kind::Keys));
+        let own = Rule::new(key, self.form.kind().unwrap_or(Kind::Read(self)));
+        above.chain([own]).collect()
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
@@ -146,18 +119,9 @@ impl<F: Form> Section<Control> for Global<F> {
         let keys = [Some(self.key), self.rare.vppcfg].into_iter().flatten();
         let at = |key: &str| doc.at(&key.split('.').collect::<Vec<_>>());
         let Some(found) = keys.filter_map(at).next() else { return };
-        let Ok(value) = self.form.read(&found.node.value) else { return };
-        let (value, default) = ((self.rare.comes_to)(value), (self.default)());
-        if value == default {
-            return;
-        }
-        let line = |words: &str| format!("{} {words}", self.command);
-        let back = self.rare.reset.map_or_else(|| self.form.words(&default), str::to_owned);
-        let set = line(&self.form.words(&value));
-        let item = Item::new(self.rare.rank, self.command, found.path, set)
-            .unset(line(&back))
-            .order(self.rare.order);
-        out.add(self.rare.needs.into_iter().fold(item, |item, key| item.needs(key)));
+        let key = self.command.to_owned();
+        let item = self.rare.item(&self.form, key, self.command, &found, (self.default)());
+        item.into_iter().for_each(|item| out.add(item));
     }
 }
 

@@ -14,10 +14,12 @@
 
 mod form;
 mod global;
+mod rare;
 mod refused;
 
 pub use form::{Form, Number, Optional, Switch, Word, Worded, read_words};
-pub use global::{Global, Rare};
+pub use global::Global;
+pub use rare::Rare;
 pub use refused::Refused;
 
 use thalweg_cli::Command;

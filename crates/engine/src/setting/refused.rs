@@ -21,6 +21,12 @@ impl Refused {
     }
 }
 
+impl From<CliError> for Refused {
+    fn from(error: CliError) -> Refused {
+        Refused::new(error.code(), error)
+    }
+}
+
 impl From<Refused> for CliError {
     fn from(refused: Refused) -> CliError {
         CliError::with_code(refused.text, refused.code)

@@ -23,8 +23,9 @@ mod outputs;
 mod paths;
 mod rewrite;
 pub mod rule;
+mod section;
 mod sets;
-mod settings;
+pub mod settings;
 mod spread;
 mod subs;
 mod tables;
@@ -61,7 +62,8 @@ pub static FEATURE: Feature = Feature {
     needs: &[&thalweg_device::FEATURE, &thalweg_feat_l2::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
-    settings: &[&settings::SETTINGS],
+    settings: &[&section::SETTINGS],
+    declared: settings::SETTINGS,
     init,
     ready,
     ..Feature::DEFAULT

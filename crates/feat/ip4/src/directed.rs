@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
-use thalweg_config::declare::{Doc, Draft, Dump, Item, Kind, Rule, Section, interface_key, rank};
 use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
 use thalweg_feat_ip::{AddressError, refresh_routes};
 use thalweg_fib::Forwarding;
@@ -26,6 +25,11 @@ pub(crate) fn init(c: &mut Control) {
 /// Returns whether an interface sends directed broadcasts.
 pub fn is_on(c: &Control, sw_if: SwIfIndex) -> bool {
     c.state::<Directed>().borrow().0.contains(&sw_if)
+}
+
+/// Returns the interfaces that send directed broadcasts.
+pub(crate) fn all(c: &Control) -> BTreeSet<SwIfIndex> {
+    c.state::<Directed>().borrow().0.clone()
 }
 
 /// Makes an interface send directed broadcasts, or drop them.
@@ -57,37 +61,5 @@ pub(crate) fn routed(c: &Control, sw_if: SwIfIndex, subnet: Ipv4Prefix) {
         let address = IpAddr::V4(Ipv4Addr::from_bits(subnet.last()));
         let forwarding = c.state::<Forwarding>();
         forwarding.borrow_mut().set_neighbor(c, sw_if, address, Some(MacAddr::BROADCAST));
-    }
-}
-
-/// Section of directed broadcasts.
-pub(crate) struct DirectedSettings;
-
-pub(crate) static SETTINGS: DirectedSettings = DirectedSettings;
-
-const KEY: &str = "directed-broadcast";
-
-const RULES: &[Rule] = &[Rule::new("thalweg.interfaces.*.directed-broadcast", Kind::Bool)];
-
-impl Section<Control> for DirectedSettings {
-    fn rules(&'static self) -> Vec<Rule> {
-        RULES.to_vec()
-    }
-
-    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
-        for sw_if in &c.state::<Directed>().borrow().0 {
-            out.set(&c.interface_name(*sw_if), KEY, true);
-        }
-    }
-
-    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
-        for i in doc.interfaces() {
-            let Some(found) = i.get(KEY).filter(|f| f.node.bool() == Some(true)) else { continue };
-            let name = &*i.name;
-            let set = |word| format!("set interface ip directed-broadcast {name} {word}");
-            let key = format!("{KEY} on {name}");
-            let item = Item::new(rank::ADDRESS, key, found.path, set("enable"));
-            out.add(item.unset(set("disable")).needs(interface_key(name)));
-        }
     }
 }

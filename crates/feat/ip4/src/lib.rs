@@ -19,6 +19,7 @@ pub mod message_types;
 mod neighbors;
 pub mod nodes;
 pub mod proxy_arp;
+pub mod settings;
 pub mod tables;
 
 pub use nodes::ip4_frag::{Failure, fragments, segments};
@@ -57,8 +58,8 @@ pub static FEATURE: Feature = Feature {
     ],
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&family::SETTINGS, &proxy_arp::SETTINGS, &directed::SETTINGS],
-    declared: &[],
+    settings: &[&family::SETTINGS, &proxy_arp::SETTINGS],
+    declared: settings::SETTINGS,
     end: |_, _| {},
     init,
     ready: local::publish::<u32>,

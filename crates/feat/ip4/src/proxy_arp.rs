@@ -3,9 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
-};
+use thalweg_config::declare::{Doc, Draft, Dump, Item, Kind, Rule, Section, Value, rank};
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_arp::{answer_for_ranges, set_proxy};
 use thalweg_feat_ip::{Ip4, TableDeleted, TableId, Version};
@@ -170,7 +168,6 @@ const KEY: [&str; 2] = ["thalweg", "arp-proxies"];
 const RULES: &[Rule] = &[
     Rule::new("thalweg.arp-proxies", Kind::List(0, MAX_RANGES)),
     Rule::new("thalweg.arp-proxies.[]", Kind::Other(check)),
-    Rule::new("thalweg.interfaces.*.proxy-arp", Kind::Bool),
 ];
 
 /// Parses a range as it is shown.
@@ -201,9 +198,6 @@ impl Section<Control> for ProxySettings {
         for range in ranges(c) {
             out.push(&KEY, range.to_string());
         }
-        for sw_if in interfaces(c) {
-            out.set(&c.interface_name(sw_if), "proxy-arp", true);
-        }
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
@@ -220,16 +214,6 @@ impl Section<Control> for ProxySettings {
                 // The key of the table's own item.
                 id => item.needs(format!("ip-table {id}")),
             });
-        }
-        for i in doc.interfaces() {
-            let Some(found) = i.get("proxy-arp").filter(|f| f.node.bool() == Some(true)) else {
-                continue;
-            };
-            let name = &*i.name;
-            let set = |word| format!("set interface proxy-arp {name} {word}");
-            let key = format!("proxy-arp on {name}");
-            let item = Item::new(rank::ADDRESS, key, found.path, set("enable"));
-            out.add(item.unset(set("disable")).needs(interface_key(name)));
         }
     }
 }

@@ -22,7 +22,8 @@ pub mod message_types;
 pub mod nodes;
 mod punt;
 mod resolve;
-mod settings;
+mod section;
+pub mod settings;
 pub mod tunnels;
 mod via;
 mod via_labels;
@@ -62,7 +63,8 @@ pub static FEATURE: Feature = Feature {
     ],
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&settings::SETTINGS],
+    settings: &[&section::SETTINGS],
+    declared: settings::SETTINGS,
     init,
     ..Feature::DEFAULT
 };

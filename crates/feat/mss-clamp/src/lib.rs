@@ -116,8 +116,9 @@ pub fn all(c: &Control) -> Vec<(SwIfIndex, Limits)> {
 }
 
 /// Returns one of the limits, of the interfaces that have it.
-fn all_of(c: &Control, of: impl Fn(Limits) -> Option<Clamp>) -> Vec<(SwIfIndex, Clamp)> {
-    all(c).into_iter().filter_map(|(sw_if, limits)| Some((sw_if, of(limits)?))).collect()
+fn all_of(c: &Control, of: fn(Limits) -> Option<Clamp>) -> Vec<(SwIfIndex, Option<Clamp>)> {
+    let all = all(c).into_iter().map(|(sw_if, limits)| (sw_if, of(limits)));
+    all.filter(|(_, clamp)| clamp.is_some()).collect()
 }
 
 /// Changes the limits of an interface.

@@ -18,7 +18,8 @@ mod cli;
 pub mod config;
 pub mod message_types;
 pub mod packet;
-mod settings;
+mod section;
+pub mod settings;
 mod show;
 pub mod solicit;
 
@@ -39,7 +40,8 @@ pub static FEATURE: Feature = Feature {
     ],
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&settings::SETTINGS],
+    settings: &[&section::SETTINGS],
+    declared: settings::SETTINGS,
     init: |c| {
         config::init(c);
         advertise::init(c);

@@ -19,7 +19,6 @@ pub(crate) static SECTION: Sampling = Sampling;
 const ANY: Kind = Kind::Int(0, u32::MAX as i128);
 
 const RULES: &[Rule] = &[
-    Rule::new("thalweg.sflow", Kind::Keys),
     Rule::new("thalweg.sflow.speed-rates", Kind::Named(Name::Any)),
     Rule::new("thalweg.sflow.speed-rates.*", ANY),
     Rule::new("thalweg.sflow.drop-monitoring", Kind::Bool),

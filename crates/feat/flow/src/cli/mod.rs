@@ -8,7 +8,6 @@ pub mod flow_add;
 pub mod flow_del;
 pub mod flow_dump;
 pub mod set_conntrack;
-pub mod set_interface_flow;
 pub mod show_conntrack;
 pub mod show_conntrack_summary;
 
@@ -19,7 +18,6 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &flow_del::COMMAND,
     &flow_dump::COMMAND,
     &set_conntrack::COMMAND,
-    &set_interface_flow::COMMAND,
     &show_conntrack::COMMAND,
     &show_conntrack_summary::COMMAND,
 ];

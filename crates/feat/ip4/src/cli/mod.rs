@@ -4,8 +4,6 @@
 //! file, then run the tests twice.
 
 pub mod set_arp_proxy;
-pub mod set_interface_ip_directed_broadcast;
-pub mod set_interface_proxy_arp;
 pub mod set_ip_arp_proxy;
 pub mod show_arp_proxy;
 pub mod show_udp_ports;
@@ -13,8 +11,6 @@ pub mod show_udp_ports;
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_arp_proxy::COMMAND,
-    &set_interface_ip_directed_broadcast::COMMAND,
-    &set_interface_proxy_arp::COMMAND,
     &set_ip_arp_proxy::COMMAND,
     &show_arp_proxy::COMMAND,
     &show_udp_ports::COMMAND,

@@ -6,7 +6,6 @@
 pub mod mpls_local_label;
 pub mod mpls_table;
 pub mod mpls_tunnel;
-pub mod set_interface_mpls;
 pub mod show_mpls_fib;
 pub mod show_mpls_interface;
 pub mod show_mpls_tunnel;
@@ -16,7 +15,6 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &mpls_local_label::COMMAND,
     &mpls_table::COMMAND,
     &mpls_tunnel::COMMAND,
-    &set_interface_mpls::COMMAND,
     &show_mpls_fib::COMMAND,
     &show_mpls_interface::COMMAND,
     &show_mpls_tunnel::COMMAND,

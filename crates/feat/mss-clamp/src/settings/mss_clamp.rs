@@ -3,17 +3,18 @@
 use crate::form::ClampForm;
 use thalweg_config::declare::rank;
 use thalweg_device::setting::PerInterface;
+use thalweg_engine::setting::{Optional, Rare};
 
 /// `mss-clamp` of an interface.
-pub static SETTING: PerInterface<ClampForm> = PerInterface {
+pub static SETTING: PerInterface<Optional<ClampForm>> = PerInterface {
     command: "set interface tcp-mss-clamp",
+    usage: "",
     help: "",
-    form: ClampForm("ip4"),
-    none: "ip4 disable",
+    form: Optional { usage: "", none: "ip4 disable", form: ClampForm("ip4") },
     key: "mss-clamp",
     rule: "thalweg.interfaces.*.mss-clamp",
-    rank: rank::ADDRESS,
+    default: || None,
     all: |c| crate::all_of(c, |limits| limits.ip4),
     set: |c, sw_if, clamp| crate::change(c, sw_if, |limits| limits.ip4 = clamp),
-    by_hand: true,
+    rare: Rare { by_hand: true, rank: rank::ADDRESS, ..Rare::NONE },
 };

@@ -4,9 +4,8 @@
 //! file, then run the tests twice.
 
 pub mod ip6_nd;
-pub mod ip6_nd_address_autoconfig;
 pub mod show_ip6_nd_autoconfig;
 
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] =
-    &[&ip6_nd::COMMAND, &ip6_nd_address_autoconfig::COMMAND, &show_ip6_nd_autoconfig::COMMAND];
+    &[&ip6_nd::COMMAND, &show_ip6_nd_autoconfig::COMMAND];

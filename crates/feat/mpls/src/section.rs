@@ -20,7 +20,6 @@ pub(crate) struct Settings;
 pub(crate) static SETTINGS: Settings = Settings;
 
 const RULES: &[Rule] = &[
-    Rule::new("thalweg.interfaces.*.mpls", Kind::Bool),
     Rule::new("thalweg.mpls-tables", Kind::Named(Name::Number(0, u32::MAX as u64))),
     Rule::new("thalweg.mpls-tables.*", Kind::Keys),
     Rule::new("thalweg.mpls-tables.*.name", Kind::Name(Name::Any)),
@@ -151,6 +150,9 @@ fn prefix(value: &Value) -> Result<(), String> {
     if right { Ok(()) } else { Err(expected.into()) }
 }
 
+/// Key of the item that adds table 0.
+pub(crate) const DEFAULT_TABLE: &str = "mpls table 0";
+
 fn table_key(id: u32) -> String {
     format!("mpls table {id}")
 }
@@ -167,9 +169,6 @@ impl Section<Control> for Settings {
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let mpls = c.state::<Mpls>();
         let mpls = mpls.borrow();
-        for i in mpls.enabled() {
-            out.set(&c.interface_name(i), "mpls", true);
-        }
         for (id, name) in mpls.tables() {
             let table = id.to_string();
             let at = ["thalweg", "mpls-tables", &table];
@@ -234,15 +233,9 @@ impl Section<Control> for Settings {
             }
         }
         for i in doc.interfaces() {
-            let Some(found) = i.get("mpls").filter(|f| f.node.bool() == Some(true)) else {
-                continue;
-            };
-            // Without it, no interface can.
-            add(0, found.path.clone(), out);
-            let set = format!("set interface mpls {} enable", i.name);
-            let item = Item::new(rank::BIND, format!("mpls on {}", i.name), found.path, set);
-            let item = item.unset(format!("set interface mpls {} disable", i.name));
-            out.add(item.needs(interface_key(&i.name)).needs(table_key(0)));
+            if let Some(found) = i.get("mpls").filter(|f| f.node.bool() == Some(true)) {
+                add(0, found.path, out);
+            }
         }
         let tables: Vec<(u32, String)> = doc
             .entries(&["thalweg", "mpls-tables"])

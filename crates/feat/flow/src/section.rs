@@ -22,7 +22,6 @@ const RULES: &[Key] = &[
     Key::new("thalweg.flow.rules", Kind::Named(Name::Number(0, u32::MAX as u64))),
     Key::new("thalweg.flow.rules.*", Kind::List(0, crate::tables::MAX_RULES as usize)),
     Key::new("thalweg.flow.rules.*.[]", Kind::Other(one_rule)),
-    Key::new("thalweg.interfaces.*.flow", Kind::Int(0, u32::MAX as i128)),
     Key::new("thalweg.conntrack", Kind::Keys),
     Key::new("thalweg.conntrack.limit", Kind::Int(1, MAX_LIMIT as i128)),
     Key::new("thalweg.conntrack.when-full", Kind::Word(&["refuse", "recycle"])),
@@ -81,9 +80,6 @@ impl Section<Control> for Settings {
                 out.push(&["thalweg", "flow", "rules", &set.to_string()], view.rule.to_string());
             }
         }
-        for (sw_if, set) in crate::attached(c) {
-            out.set(&c.interface_name(sw_if), "flow", set);
-        }
         let state = c.state::<Tracking>();
         let (settings, default) = (state.borrow(), Tracking::default());
         let path = |key: &'static str| ["thalweg", "conntrack", key];
@@ -113,14 +109,6 @@ impl Section<Control> for Settings {
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         rules(doc, out);
         tracking(doc, out);
-        for i in doc.interfaces() {
-            let Some(found) = i.get("flow") else { continue };
-            let Some(set) = found.node.u32() else { continue };
-            let command = format!("set interface flow {} {set}", i.name);
-            let item = Item::new(rank::BIND, format!("flow {}", i.name), found.path, command);
-            let item = item.unset(format!("set interface flow {} disable", i.name));
-            out.add(item.needs(interface_key(&i.name)));
-        }
     }
 }
 

@@ -1,6 +1,5 @@
-//! Configuration of advertisements and of autoconfiguration.
+//! Configuration of advertisements.
 
-use crate::autoconfig::{self, Takes};
 use crate::config::Route;
 use crate::config::{
     self, Config, Lifetimes, MAX_INITIAL, MAX_INTERVAL, MAX_LIFETIME, MAX_OTHERS, Preference,
@@ -19,13 +18,10 @@ pub(crate) struct Settings;
 pub(crate) static SETTINGS: Settings = Settings;
 
 const KEY: &str = "router-advertisements";
-const AUTOCONFIG: &str = "ip6-autoconfig";
-const AUTOCONFIG_WORDS: &[&str] = &["addresses", "default-route"];
 
 const MS: Kind = Kind::Int(0, u32::MAX as i128);
 
 const RULES: &[Rule] = &[
-    Rule::new("thalweg.interfaces.*.ip6-autoconfig", Kind::Word(AUTOCONFIG_WORDS)),
     Rule::new("thalweg.interfaces.*.router-advertisements", Kind::Keys),
     Rule::new("thalweg.interfaces.*.router-advertisements.send", Kind::Bool),
     Rule::new("thalweg.interfaces.*.router-advertisements.managed", Kind::Bool),
@@ -148,26 +144,12 @@ impl Section<Control> for Settings {
         for (sw_if, config) in config::all(c) {
             dump_port(&c.interface_name(sw_if), &config, out);
         }
-        for (sw_if, Takes { default_route }) in autoconfig::all(c) {
-            let word = AUTOCONFIG_WORDS[usize::from(default_route)];
-            out.set(&c.interface_name(sw_if), AUTOCONFIG, word);
-        }
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         for i in doc.interfaces() {
             if let Some(found) = i.get(KEY) {
                 port(&i.name, &found, doc, out);
-            }
-            if let Some(found) = i.get(AUTOCONFIG) {
-                let words = match found.node.text() {
-                    Some("default-route") => " default-route",
-                    _ => "",
-                };
-                let command = format!("ip6 nd address autoconfig {}", i.name);
-                let key = format!("ip6-autoconfig of {}", i.name);
-                let item = Item::new(rank::SERVICE_PORT, key, found.path, command.clone() + words);
-                out.add(item.unset(command + " disable").needs(interface_key(&i.name)));
             }
         }
     }
