@@ -3,6 +3,8 @@
 
 pub mod cli;
 pub mod nodes;
+pub mod settings;
+pub mod unlucky;
 
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
@@ -14,11 +16,13 @@ pub static FEATURE: Feature = Feature {
     needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
+    declared: settings::SETTINGS,
     init,
     ..Feature::DEFAULT
 };
 
 fn init(c: &mut Control) {
+    unlucky::init(c);
     // Before the start this cannot fail; the start reports a missing node.
     let _ = c.add_hand_off("drop-ttl-handoff", "drop-ttl");
 }

@@ -1,4 +1,4 @@
-//! The page shows this crate's code.
+//! The pages show this crate's code.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -35,9 +35,17 @@ fn every_block_is_compiled() {
     let mut files = vec![fs::read_to_string(root.join("Cargo.toml")).expect("a manifest")];
     texts(&root.join("src"), &mut files);
     texts(&root.join("tests"), &mut files);
-    let page = fs::read_to_string(root.join("../first-node.md")).expect("the page");
+    for (page, least) in [("first-node.md", 7), ("first-setting.md", 4)] {
+        let text = fs::read_to_string(root.join("..").join(page)).expect("the page");
+        let found = check(&text, &files);
+        assert!(found >= least, "{page}: {found} blocks");
+    }
+}
+
+/// Returns the number of blocks of Rust or TOML.
+fn check(page: &str, files: &[String]) -> usize {
     let mut found = 0;
-    let mut rest = page.as_str();
+    let mut rest = page;
     while let Some((_, after)) = rest.split_once("\n```") {
         let (block, after) = after.split_once("\n```").expect("the end of a block");
         let (language, code) = block.split_once('\n').expect("a block");
@@ -47,5 +55,5 @@ fn every_block_is_compiled() {
             found += 1;
         }
     }
-    assert!(found >= 7, "{found} blocks");
+    found
 }

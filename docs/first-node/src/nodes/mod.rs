@@ -4,9 +4,10 @@
 //! file, then run the tests twice.
 
 pub mod drop_ttl;
+pub mod drop_ttl_chosen;
 pub mod drop_ttl_fast;
 pub mod drop_ttl_owner;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] =
-    &[&drop_ttl::NODE, &drop_ttl_fast::NODE, &drop_ttl_owner::NODE];
+    &[&drop_ttl::NODE, &drop_ttl_chosen::NODE, &drop_ttl_fast::NODE, &drop_ttl_owner::NODE];
