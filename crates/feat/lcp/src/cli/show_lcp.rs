@@ -3,12 +3,14 @@
 use crate::class::Class;
 use crate::options::{self, Options};
 use crate::pairs::{self, PairView};
+use crate::sync::{self, NamespaceView};
 use serde_json::{Map, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::{interface_arg, interface_names};
+use thalweg_device_linux::mirror::MirrorCounters;
 use thalweg_graph::Control;
 
-/// `show lcp [phy <interface>]`
+/// `show lcp [phy <interface>|verbose]`
 pub struct ShowLcp;
 
 /// The command.
@@ -64,13 +66,36 @@ fn settings(o: &Options, out: &mut Output) {
     out.line(format_args!("lcp del-dynamic-on-link-down {}", word(o.del_dynamic)));
 }
 
+/// Counters of a namespace.
+fn namespace_line(n: &NamespaceView) -> String {
+    let name = if n.name.is_empty() { "of the router" } else { &n.name };
+    let MirrorCounters { notices, overruns, looks, orders, refused } = n.counters;
+    format!(
+        "netns {name}: {} twins, {notices} notices, {overruns} overruns, {looks} looks, \
+         {orders} orders, {refused} refused",
+        n.twins
+    )
+}
+
+fn namespace_row(n: &NamespaceView) -> serde_json::Value {
+    json!({
+        "netns": n.name,
+        "twins": n.twins,
+        "notices": n.counters.notices,
+        "overruns": n.counters.overruns,
+        "looks": n.counters.looks,
+        "orders": n.counters.orders,
+        "refused": n.counters.refused,
+    })
+}
+
 impl Command<Control> for ShowLcp {
     fn path(&self) -> &'static str {
         "show lcp"
     }
 
     fn usage(&self) -> &'static str {
-        "[phy <interface>]"
+        "[phy <interface>|verbose]"
     }
 
     fn help(&self) -> &'static str {
@@ -83,13 +108,11 @@ impl Command<Control> for ShowLcp {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let phy = match args.is_empty() {
-            true => None,
-            false => {
-                args.choice("option", &["phy"])?;
-                Some(interface_arg(c, args)?)
-            }
+        let option = match args.is_empty() {
+            true => "",
+            false => args.choice("option", &["phy", "verbose"])?,
         };
+        let phy = if option == "phy" { Some(interface_arg(c, args)?) } else { None };
         args.end()?;
         let (options, all) = match phy {
             Some(phy) => (None, pairs::get(c, phy).into_iter().collect()),
@@ -99,6 +122,14 @@ impl Command<Control> for ShowLcp {
             settings(options, out);
         }
         all.iter().for_each(|pair| out.line(line(pair)));
+        let (namespaces, changes) = (sync::namespaces(c), sync::counters(c));
+        if option == "verbose" {
+            namespaces.iter().for_each(|n| out.line(namespace_line(n)));
+            out.line(format_args!(
+                "changes of twins by Linux: {} taken, {} refused",
+                changes.taken, changes.not_taken
+            ));
+        }
         let rows: Vec<serde_json::Value> = all.iter().map(row).collect();
         out.json(match options {
             None => json!({ "pairs": rows }),
@@ -110,12 +141,18 @@ impl Command<Control> for ShowLcp {
                 "del-static-on-link-down": o.del_static,
                 "del-dynamic-on-link-down": o.del_dynamic,
                 "pairs": rows,
+                "namespaces": namespaces.iter().map(namespace_row).collect::<Vec<_>>(),
+                "changes": { "taken": changes.taken, "refused": changes.not_taken },
             }),
         });
         Ok(Outcome::Done)
     }
 
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
-        if before.is_empty() { vec!["phy".into()] } else { interface_names(c) }
+        match before {
+            [] => vec!["phy".into(), "verbose".into()],
+            ["phy"] => interface_names(c),
+            _ => Vec::new(),
+        }
     }
 }

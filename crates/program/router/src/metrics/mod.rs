@@ -15,6 +15,7 @@ mod process;
 mod settings;
 pub(crate) mod state;
 mod text;
+mod twins;
 
 pub use figures::Figures;
 

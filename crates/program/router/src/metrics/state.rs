@@ -3,6 +3,7 @@
 //! Sessions and connections belong to workers, which are queried once per scrape, and only while
 //! the feature is in use.
 
+use super::twins::Twins;
 use std::collections::BTreeMap;
 use std::fmt::Result;
 use std::net::Ipv4Addr;
@@ -157,6 +158,7 @@ pub(crate) struct State {
     connections: Option<Connections>,
     bridges: Bridges,
     rules: BTreeMap<u32, SetTotals>,
+    twins: Twins,
 }
 
 impl State {
@@ -167,6 +169,7 @@ impl State {
             connections: known.connections.map(|sums| Connections::of(c, sums)),
             bridges: Bridges::read(c),
             rules: thalweg_feat_flow::totals(c),
+            twins: Twins::read(c),
         }
     }
 
@@ -180,7 +183,8 @@ impl State {
             tracked(connections, page)?;
         }
         bridges(&self.bridges, page)?;
-        rules(&self.rules, page)
+        rules(&self.rules, page)?;
+        self.twins.write(page)
     }
 }
 

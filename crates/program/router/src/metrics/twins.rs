@@ -1,0 +1,78 @@
+//! Metrics of the twins that interfaces have in the kernel.
+
+use std::fmt::Result;
+use thalweg_feat_lcp::class::Class;
+use thalweg_feat_lcp::pairs::{self, PairView};
+use thalweg_feat_lcp::sync::{self, NamespaceView};
+use thalweg_graph::Control;
+use thalweg_stats::metrics::Page;
+
+/// Figures of all twins.
+#[derive(Clone, Debug)]
+pub(crate) struct Twins {
+    pairs: Vec<PairView>,
+    namespaces: Vec<NamespaceView>,
+    changes: sync::Counters,
+}
+
+impl Twins {
+    pub(crate) fn read(c: &Control) -> Twins {
+        Twins { pairs: pairs::all(c), namespaces: sync::namespaces(c), changes: sync::counters(c) }
+    }
+
+    /// Writes them as metrics, unless there is none.
+    pub(crate) fn write(&self, page: &mut Page<'_>) -> Result {
+        if self.pairs.is_empty() {
+            return Ok(());
+        }
+        let help = "Whether the kernel has the twin of an interface";
+        page.gauge("thalweg_lcp_twin_present", help, |v| {
+            let mut pairs = self.pairs.iter();
+            pairs.try_for_each(|p| {
+                let labels = [("interface", &*p.phy), ("twin", &*p.name)];
+                v.add(&labels, u64::from(!p.is_away))
+            })
+        })?;
+        let help = "Packets for twins, by class and result; `limited' ones were dropped";
+        page.counter("thalweg_lcp_punted_packets", help, |v| {
+            for p in &self.pairs {
+                for (class, n) in Class::ALL.iter().zip(p.punted) {
+                    for (result, n) in [("passed", n.passed), ("limited", n.limited)] {
+                        let labels =
+                            [("interface", &*p.phy), ("class", class.name()), ("result", result)];
+                        v.add(&labels, n)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        page.counter("thalweg_lcp_changes", "Changes of twins by Linux, by result", |v| {
+            v.add(&[("result", "taken")], self.changes.taken)?;
+            v.add(&[("result", "refused")], self.changes.not_taken)
+        })?;
+        self.netlink(page)
+    }
+
+    fn netlink(&self, page: &mut Page<'_>) -> Result {
+        type One = (&'static str, &'static str, fn(&NamespaceView) -> u64);
+        let each: [One; 4] = [
+            ("thalweg_lcp_notices", "Notices of the kernel about a namespace", |n| {
+                n.counters.notices
+            }),
+            ("thalweg_lcp_overruns", "Times that notices were lost, and all was read again", |n| {
+                n.counters.overruns
+            }),
+            ("thalweg_lcp_orders", "Changes of twins by the router", |n| n.counters.orders),
+            ("thalweg_lcp_refused", "Changes of twins that the kernel has refused", |n| {
+                n.counters.refused
+            }),
+        ];
+        for (name, help, value) in each {
+            page.counter(name, help, |v| {
+                let mut all = self.namespaces.iter();
+                all.try_for_each(|n| v.add(&[("netns", &n.name)], value(n)))
+            })?;
+        }
+        Ok(())
+    }
+}
