@@ -4,3 +4,8 @@
 /// again. Interfaces and devices have events of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Came;
+
+/// The router's start is over: its document and its script of commands have been run. From now on
+/// what is not set is not meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started;

@@ -15,7 +15,7 @@ pub mod setting;
 mod traces;
 
 pub use asking::{ask_workers, tell_workers};
-pub use came::Came;
+pub use came::{Came, Started};
 pub use feature::{Feature, command_tree, commands, end, features, start, with_needs};
 pub use report::{Rates, error_text, rates};
 

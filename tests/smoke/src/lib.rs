@@ -7,6 +7,7 @@
 //! - [`Collector`] receives sFlow datagrams.
 //! - [`Flow`] is a ping that goes on while other things happen, and knows what it missed.
 //! - [`Ovs`] is an Open vSwitch in a namespace, [`Peer`] finds such programs of others.
+//! - [`Keeper`] keeps a router's descriptors over restarts, as systemd does.
 //! - [`CpuClock`] measures the processor time of a process, [`ActivityClock`] to the nanosecond and
 //!   with its wake-ups.
 
@@ -17,6 +18,7 @@ pub mod chaos;
 mod collector;
 mod cpu;
 mod flow;
+mod keeper;
 mod raw;
 mod router;
 mod soak;
@@ -27,6 +29,7 @@ pub use binary::thalweg;
 pub use collector::Collector;
 pub use cpu::{Activity, ActivityClock, CpuClock, Times};
 pub use flow::{Flow, FlowResult};
+pub use keeper::Keeper;
 
 pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};

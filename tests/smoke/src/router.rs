@@ -19,6 +19,7 @@ use thalweg_testkit::{
 use thalweg_wire::MacAddr;
 
 use crate::binary::thalweg;
+use crate::keeper::Keeper;
 
 /// Limit of the time for a CLI command, which may be a file of thousands.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
@@ -39,8 +40,17 @@ fn start_program(
     dir: &Path,
     kernels: Option<&str>,
     document: Option<&Path>,
+    keeper: Option<&Keeper>,
 ) -> Result<Running> {
-    let mut program = ns.command(thalweg()?).args(["run", "-c"]).arg(dir.join(STARTUP));
+    let program = match keeper {
+        None => ns.command(thalweg()?),
+        Some(keeper) => ns
+            .command("bash")
+            .args(["-c", &keeper.script()])
+            .arg(thalweg()?)
+            .env("NOTIFY_SOCKET", keeper.socket().display().to_string()),
+    };
+    let mut program = program.args(["run", "-c"]).arg(dir.join(STARTUP));
     if let Some(document) = document {
         program = program.arg("--config").arg(document);
     }
@@ -63,6 +73,8 @@ pub struct Config {
     pub kernels: Option<&'static str>,
     /// The document that it keeps its configuration in.
     pub document: Option<PathBuf>,
+    /// A service manager that keeps its descriptors.
+    pub keeper: Option<Keeper>,
 }
 
 impl Config {
@@ -83,6 +95,13 @@ impl Config {
     #[must_use]
     pub fn keeps(mut self, document: &Path) -> Config {
         self.document = Some(document.to_owned());
+        self
+    }
+
+    /// Has a service manager keep its descriptors.
+    #[must_use]
+    pub fn kept_by(mut self, keeper: &Keeper) -> Config {
+        self.keeper = Some(keeper.clone());
         self
     }
 
@@ -169,7 +188,13 @@ impl Router {
         }
         fs::write(&startup, text).context("write the startup configuration")?;
         let document = config.document.clone();
-        let running = start_program(ns, dir.path(), config.kernels, document.as_deref())?;
+        let running = start_program(
+            ns,
+            dir.path(),
+            config.kernels,
+            document.as_deref(),
+            config.keeper.as_ref(),
+        )?;
         let (ns, kernels, dir) = (ns.clone(), config.kernels, Arc::new(dir));
         let mut router = Router { running: Some(running), ns, dir, socket, kernels, document };
         router.await_cli()?;
@@ -362,7 +387,9 @@ impl Router {
         running.wait(WAIT_LIMIT)?;
         ensure!(self.socket.exists(), "a killed router cannot remove its socket");
         let document = self.document.as_deref();
-        self.running = Some(start_program(&self.ns, self.dir.path(), self.kernels, document)?);
+        let keeper = config.keeper.as_ref();
+        let started = start_program(&self.ns, self.dir.path(), self.kernels, document, keeper)?;
+        self.running = Some(started);
         // The socket of the killed one is still there: what listens has to be the new one.
         wait_until_seen(WAIT_LIMIT, "the CLI to answer", || self.cli("show version").map(drop))?;
         for command in &config.commands {

@@ -23,6 +23,7 @@ mod idle;
 mod ipv6;
 mod killed;
 mod lcp;
+mod lcp_restart;
 mod load;
 mod load_ends;
 mod mpls;

@@ -56,6 +56,11 @@ impl NamespaceId {
             .and_then(|file| fstat(&file).ok())
             .map_or(NamespaceId(0), |s| NamespaceId(s.st_ino))
     }
+
+    /// Returns the inode number that it is known by.
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// A network namespace, which exists as long as this.

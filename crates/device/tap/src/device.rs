@@ -5,6 +5,7 @@ use crate::config::{Flags, MAX_ID, TapConfig};
 use crate::host::{Host, Places};
 use crate::nodes::tap_input::{self, Queue, ToInput, scratch};
 use crate::nodes::{tap_tx, tun_input};
+use crate::store::Store;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
@@ -82,6 +83,7 @@ struct TapDevice(Rc<Tap>);
 pub(crate) fn init(c: &mut Control) {
     c.insert(Taps::default());
     c.insert(Places::default());
+    Store::begin(c);
     let files = |c: &Control| Taps::all(c).iter().flat_map(|(_, tap)| tap.files()).collect();
     c.describe_files(files);
     follow::init(c);
@@ -100,7 +102,8 @@ pub(crate) fn ready(c: &mut Control) {
 
 /// Opens a device, by the name of before if it was there before.
 fn open(c: &Control, config: &TapConfig, name: Option<&str>) -> Result<Host, Error> {
-    Host::open(&mut c.state::<Places>().borrow_mut(), config, name)
+    let (places, store) = (c.state::<Places>(), c.state::<Store>());
+    Host::open(&mut places.borrow_mut(), &mut store.borrow_mut(), config, name)
 }
 
 /// Returns the number of a new TAP.
@@ -239,6 +242,8 @@ pub struct HostView {
     pub ifindex: u32,
     /// There is none now: name and index are those that it had.
     pub is_away: bool,
+    /// It was there before this router.
+    pub was_there: bool,
 }
 
 /// Returns the kernel's end of a TAP; `None` if the interface is none.
@@ -246,7 +251,8 @@ pub fn host(c: &Control, sw_if: SwIfIndex) -> Option<HostView> {
     let tap = Taps::get(c, sw_if)?;
     let info = tap.info.borrow();
     let (name, ifindex) = (info.name.clone(), info.ifindex);
-    Some(HostView { name, ifindex, is_away: tap.is_away() })
+    let was_there = tap.host.borrow().as_ref().is_some_and(Host::was_there);
+    Some(HostView { name, ifindex, is_away: tap.is_away(), was_there })
 }
 
 /// Returns where the kernel's end of a TAP is: its namespace, unless that is the router's own, and

@@ -1,6 +1,7 @@
 //! The kernel's end: makes the device, or takes one over, and sets it up.
 
 use crate::config::{Flags, TapConfig};
+use crate::store::{self, Store};
 use crate::sys::{self, Tun};
 use crate::{Error, HostSide};
 use std::collections::BTreeMap;
@@ -18,6 +19,13 @@ pub(crate) struct Place {
     pub(crate) namespace: Option<Namespace>,
     /// Requests to the kernel, about devices of the namespace.
     port: Port,
+}
+
+impl Place {
+    /// Number of the namespace.
+    fn id(&self) -> NamespaceId {
+        self.namespace.as_ref().map_or_else(NamespaceId::own, Namespace::id)
+    }
 }
 
 /// Namespaces in use, so that each costs its descriptors once.
@@ -61,6 +69,8 @@ pub(crate) struct Host {
     pub(crate) splits_udp: bool,
     /// It was there before.
     adopted: bool,
+    /// The service manager keeps it over a restart of the router.
+    is_kept: bool,
 }
 
 /// Opens a namespace; `None` if it is the router's own.
@@ -94,6 +104,7 @@ impl Host {
     /// setting. A device that was made is gone then.
     pub(crate) fn open(
         places: &mut Places,
+        store: &mut Store,
         config: &TapConfig,
         name: Option<&str>,
     ) -> Result<Host, Error> {
@@ -103,19 +114,32 @@ impl Host {
         }
         let place = places.of(&config.host)?;
         let port = &place.port;
-        let open = || open_files(config.rx_queues);
-        let files = match &place.namespace {
-            Some(namespace) => namespace.run(open)??,
-            None => open()?,
+        // Another number of queues makes another device.
+        let kept = name.map(|name| store.take(place.id(), name)).unwrap_or_default();
+        let kept = Some(kept).filter(|kept| kept.len() == usize::from(config.rx_queues));
+        let was_kept = kept.is_some();
+        let (files, name, adopted) = match (kept, name) {
+            (Some(files), Some(name)) => (files, name.to_owned(), true),
+            (_, name) => {
+                let open = || open_files(config.rx_queues);
+                let files = match &place.namespace {
+                    Some(namespace) => namespace.run(open)??,
+                    None => open()?,
+                };
+                let adopted = adopted(port, config, name)?.is_some();
+                let name = connect(&files, config, name, adopted)?;
+                (files, name, adopted)
+            }
         };
-        let adopted = adopted(port, config, name)?;
-        let name = connect(&files, config, name, adopted.is_some())?;
         let failed = |what| move |e| (what, e);
         let link = (|| {
             let first = &files[0];
             first.set_header(VnetHdr::LEN).map_err(failed("set the offload header"))?;
-            // Up to here a device that others use may have had frames for nobody.
-            first.set_carrier(false).map_err(failed("switch the carrier off"))?;
+            // Up to here a device that others use may have had frames for nobody. One that was kept
+            // has its carrier still, without which routes would go.
+            if !was_kept {
+                first.set_carrier(false).map_err(failed("switch the carrier off"))?;
+            }
             let splits_udp = offloads(first, config.flags).map_err(failed("set offloads"))?;
             let link = Link::named_by(port, &name).map_err(failed("find it"))?;
             let gone = || ("find it", io::Error::from_raw_os_error(libc::ENODEV));
@@ -123,19 +147,26 @@ impl Host {
         })();
         let (link, splits_udp) =
             link.map_err(|(what, e): (&'static str, io::Error)| Error::system(&name, what, e))?;
-        set_up(port, config, &link, adopted.is_some())?;
+        set_up(port, config, &link, adopted)?;
         if config.flags.has(Flags::PERSIST) {
             let kept = files[0].set_persistent(true);
             kept.map_err(|e| Error::system(&name, "make it persistent", e))?;
         }
         let link = Link::find_by(port, link.index).ok().flatten().unwrap_or(link);
         files.iter().for_each(Tun::drain);
-        let queues = files.into_iter().map(Arc::new).collect();
-        Ok(Host { queues, info: link.into(), splits_udp, place, adopted: adopted.is_some() })
+        let queues: Vec<Arc<Tun>> = files.into_iter().map(Arc::new).collect();
+        let is_kept = config.owner.is_some();
+        if is_kept {
+            store::keep(place.id(), &link.name, &queues);
+        }
+        Ok(Host { queues, info: link.into(), splits_udp, place, adopted, is_kept })
     }
 
     /// Gives the device up at once, though workers have its queues yet.
     pub(crate) fn close(self) {
+        if self.is_kept {
+            store::forget(self.place.id(), &self.info.name);
+        }
         self.queues.iter().for_each(|queue| queue.release());
     }
 
@@ -145,6 +176,11 @@ impl Host {
             let _ = queue.set_persistent(false);
         }
         self.close();
+    }
+
+    /// Returns whether it was there before.
+    pub(crate) fn was_there(&self) -> bool {
+        self.adopted
     }
 
     /// Returns the namespace that it is in; `None` if that is the router's own.

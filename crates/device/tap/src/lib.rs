@@ -16,6 +16,7 @@ mod host;
 pub mod message_types;
 pub mod nodes;
 mod settings;
+mod store;
 mod sys;
 
 pub use config::{Flags, HostSide, TapConfig};

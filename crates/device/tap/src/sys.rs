@@ -1,9 +1,9 @@
 //! Thin, safe wrappers over the system calls of this crate.
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use std::ffi::c_int;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// The driver's file.
 pub(crate) const FILE: &str = "/dev/net/tun";
@@ -23,6 +23,7 @@ pub(crate) const TSO: u32 = 0x02 | 0x04 | 0x08;
 pub(crate) const USO: u32 = 0x20 | 0x40;
 
 const SET_IFF: libc::c_ulong = 0x4004_54ca;
+const GET_IFF: libc::c_ulong = 0x8004_54d2;
 const SET_PERSIST: libc::c_ulong = 0x4004_54cb;
 const SET_OFFLOAD: libc::c_ulong = 0x4004_54d0;
 const SET_VNET_HDR_SIZE: libc::c_ulong = 0x4004_54d8;
@@ -36,11 +37,35 @@ fn check(result: c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// The device's name in a request.
+fn name_in(request: &libc::ifreq) -> String {
+    let bytes = request.ifr_name.iter().map(|c| *c as u8).take_while(|byte| *byte != 0);
+    String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+}
+
 impl Tun {
     /// Opens the driver, for devices of the calling thread's namespace.
     pub(crate) fn open() -> io::Result<Tun> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(Tun(open(FILE, flags, Mode::empty())?))
+    }
+
+    /// Takes a descriptor that this process got with its start, if it is one of the driver.
+    pub(crate) fn from_store(fd: RawFd) -> Option<Tun> {
+        // SAFETY: whoever started the process gave it the descriptor, and nothing else here has it.
+        let tun = Tun(unsafe { OwnedFd::from_raw_fd(fd) });
+        let flags = fcntl_getfl(&tun.0).ok()?;
+        fcntl_setfl(&tun.0, flags | OFlags::NONBLOCK).ok()?;
+        tun.device().is_ok().then_some(tun)
+    }
+
+    /// Returns the name of the device of which this is a queue.
+    pub(crate) fn device(&self) -> io::Result<String> {
+        // SAFETY: all zeroes is a valid `ifreq`.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes name and flags.
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), GET_IFF as _, &raw mut request) })?;
+        Ok(name_in(&request))
     }
 
     /// Makes this a queue of a device, which is made if there is none, and returns its name. A name
@@ -56,8 +81,7 @@ impl Tun {
         request.ifr_ifru.ifru_flags = (flags | IFF_NO_PI | IFF_VNET_HDR) as libc::c_short;
         // SAFETY: the kernel reads name and flags, and writes both.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), SET_IFF as _, &raw mut request) })?;
-        let bytes = request.ifr_name.iter().map(|c| *c as u8).take_while(|byte| *byte != 0);
-        Ok(String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned())
+        Ok(name_in(&request))
     }
 
     /// Sets the length of the offload header before each frame.

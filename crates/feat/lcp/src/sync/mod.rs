@@ -35,6 +35,7 @@ use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
 use thalweg_device_linux::mirror::{Mirror, MirrorCounters, Report};
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_device_tap as tap;
+use thalweg_engine::Started;
 use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged};
 use thalweg_graph::Control;
 use thalweg_netlink::{Link, LinkAddress, Port};
@@ -66,6 +67,9 @@ struct Twin {
     known: Option<Known>,
     /// It was down since it was known to be so: a report came that was not looked at.
     was_down: bool,
+    /// It was there before the router, whose start is not over: nothing is ordered or taken yet, as
+    /// the router has not been told all.
+    is_held: bool,
     /// Addresses that both sides have had: one that the interface loses is taken from the twin.
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
@@ -83,6 +87,7 @@ impl Twin {
             order: 0,
             known: None,
             was_down: false,
+            is_held: false,
             shared: BTreeSet::new(),
             found: BTreeSet::new(),
             refused: BTreeSet::new(),
@@ -101,6 +106,8 @@ pub(crate) struct Sync {
     from_linux: BTreeSet<SwIfIndex>,
     /// One is being made: its twin is there.
     making: bool,
+    /// The router's start is over.
+    started: bool,
     counters: Counters,
 }
 
@@ -140,8 +147,31 @@ pub(crate) fn init(c: &mut Control) {
         InterfaceEvent::Mac(i) => wanted::push(c, i),
         _ => {}
     });
+    c.subscribe(|c, _: &Started| start(c));
     c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
     c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
+}
+
+/// The router's start is over: twins that were there before get what they lack.
+fn start(c: &mut Control) {
+    let held: Vec<SwIfIndex> = {
+        let sync = c.state::<Sync>();
+        let mut sync = sync.borrow_mut();
+        let Sync { mirrors, twins, started, .. } = &mut *sync;
+        *started = true;
+        let mut held = Vec::new();
+        for (phy, twin) in twins.iter_mut().filter(|(_, twin)| twin.is_held) {
+            twin.is_held = false;
+            if let Some((_, mirror)) = mirrors.get(&twin.place.0) {
+                mirror.watch(twin.place.1);
+            }
+            held.push(*phy);
+        }
+        held
+    };
+    for phy in held {
+        wanted::order(c, phy, true);
+    }
 }
 
 /// Returns the pair of an interface.
@@ -232,13 +262,14 @@ fn attach(c: &mut Control, pair: &Pair) {
         }
     }
     let known = look(c, pair, at.1);
+    let was_there = tap::host(c, end(pair).0).is_some_and(|host| host.was_there);
     let mut sync = sync.borrow_mut();
-    let Sync { mirrors, twins, by_place, .. } = &mut *sync;
+    let Sync { mirrors, twins, by_place, started, .. } = &mut *sync;
     if let Some((_, mirror)) = mirrors.get(&at.0) {
         mirror.watch(at.1);
     }
     by_place.insert(at, pair.phy);
-    twins.insert(pair.phy, Twin { known, ..Twin::at(at) });
+    twins.insert(pair.phy, Twin { known, is_held: was_there && !*started, ..Twin::at(at) });
     drop(sync);
     wanted::order(c, pair.phy, true);
 }

@@ -32,6 +32,10 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
             return;
         }
         let now = seen.link.as_ref().map(|link| known(link, &seen.addresses, seen.vrf));
+        if twin.is_held && now.is_some() {
+            twin.known = now;
+            return;
+        }
         (std::mem::replace(&mut twin.known, now), std::mem::take(&mut twin.was_down))
     };
     let Some(link) = &seen.link else { return gone(c, phy) };

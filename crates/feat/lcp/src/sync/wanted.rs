@@ -25,7 +25,7 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, .. } = &mut *sync;
-    let Some(twin) = twins.get_mut(&phy) else { return };
+    let Some(twin) = twins.get_mut(&phy).filter(|twin| !twin.is_held) else { return };
     let (Some(known), Some((_, mirror))) = (&mut twin.known, mirrors.get(&twin.place.0)) else {
         return;
     };

@@ -8,6 +8,7 @@ use thalweg_api::{Clients, Hub, Job, Registry, server};
 use thalweg_cli::server::{Listen, Server, ServerConfig, SessionConfig, group_id};
 use thalweg_cli::{CliJob, Gone, MainCli, Reply, ReplySink, Request, Status};
 use thalweg_config::{CliListen, StartupConfig};
+use thalweg_engine::Started;
 use thalweg_graph::Control;
 
 /// Maximum time that session commands wait for the startup script.
@@ -111,8 +112,9 @@ pub(super) fn hold(c: &mut Control) {
     c.state::<Cli>().borrow_mut().hold = Some(Instant::now() + SCRIPT_FIRST);
 }
 
-/// Releases the held session commands.
+/// Ends the router's start: releases the held session commands, and tells features.
 pub(super) fn release_held(c: &mut Control) {
+    c.publish(Started);
     let cli = c.state::<Cli>();
     release(&mut cli.borrow_mut(), c);
 }
@@ -141,10 +143,7 @@ pub(super) fn run_script(c: &mut Control, path: &Path) {
         }
         if status.is_some() {
             // Not at once: this runs inside the command line.
-            remote.submit(|c| {
-                let cli = c.state::<Cli>();
-                release(&mut cli.borrow_mut(), c);
-            });
+            remote.submit(release_held);
         }
         Ok::<(), Gone>(())
     };
