@@ -30,15 +30,16 @@ class Pairs(Case):
 
     def test_a_pair_comes_and_goes(self):
         self.assertEqual(self.pairs(), [])
-        self.ok(self.api.lcp_itf_pair_add_del(sw_if_index=self.phy, host_if_name="twin0"))
+        self.ok(self.api.lcp_itf_pair_add_del(is_add=True, sw_if_index=self.phy, host_if_name="twin0"))
         (one,) = self.pairs()
         self.assertEqual((one.phy_sw_if_index, one.host_if_name, one.netns), (self.phy, "twin0", ""))
         self.assertEqual(int(one.host_if_type), 0)
         self.assertEqual(link("twin0")["ifindex"], one.vif_index)
         mac = self.interface(self.phy).l2_address
         self.assertEqual(link("twin0")["address"], str(mac))
-        self.assertEqual(self.pairs(self.phy), [one])
-        again = self.api.lcp_itf_pair_add_del(sw_if_index=self.phy, host_if_name="twin1")
+        (again,) = self.pairs(self.phy)
+        self.assertEqual((again.vif_index, again.host_sw_if_index), (one.vif_index, one.host_sw_if_index))
+        again = self.api.lcp_itf_pair_add_del(is_add=True, sw_if_index=self.phy, host_if_name="twin1")
         self.assertEqual(again.retval, -81)
         self.ok(self.api.lcp_itf_pair_add_del(is_add=False, sw_if_index=self.phy))
         self.assertEqual((self.pairs(), link("twin0")), ([], None))
@@ -46,11 +47,13 @@ class Pairs(Case):
         self.assertEqual(gone.retval, -2)
 
     def test_later_versions_say_what_was_made(self):
-        reply = self.ok(self.api.lcp_itf_pair_add_del_v2(sw_if_index=self.phy, host_if_name="twin0"))
+        reply = self.api.lcp_itf_pair_add_del_v2(is_add=True, sw_if_index=self.phy, host_if_name="twin0")
+        self.ok(reply)
         (one,) = self.pairs()
         self.assertEqual(reply.host_sw_if_index, one.host_sw_if_index)
         self.ok(self.api.lcp_itf_pair_add_del_v2(is_add=False, sw_if_index=self.phy))
-        reply = self.ok(self.api.lcp_itf_pair_add_del_v3(sw_if_index=self.phy, host_if_name="twin0"))
+        reply = self.api.lcp_itf_pair_add_del_v3(is_add=True, sw_if_index=self.phy, host_if_name="twin0")
+        self.ok(reply)
         (one,) = self.pairs()
         self.assertEqual(
             (reply.host_sw_if_index, reply.vif_index), (one.host_sw_if_index, one.vif_index)
@@ -59,10 +62,10 @@ class Pairs(Case):
     def test_a_replacement_keeps_what_it_names(self):
         other = self.loopback()
         for index, name in ((self.phy, "twin0"), (other, "twin1")):
-            self.ok(self.api.lcp_itf_pair_add_del(sw_if_index=index, host_if_name=name))
+            self.ok(self.api.lcp_itf_pair_add_del(is_add=True, sw_if_index=index, host_if_name=name))
         before = {p.host_if_name: p.vif_index for p in self.pairs()}
         self.ok(self.api.lcp_itf_pair_replace_begin())
-        self.ok(self.api.lcp_itf_pair_add_del(sw_if_index=self.phy, host_if_name="twin0"))
+        self.ok(self.api.lcp_itf_pair_add_del(is_add=True, sw_if_index=self.phy, host_if_name="twin0"))
         self.ok(self.api.lcp_itf_pair_replace_end())
         (one,) = self.pairs()
         self.assertEqual((one.host_if_name, one.vif_index), ("twin0", before["twin0"]))
@@ -71,7 +74,7 @@ class Pairs(Case):
     def test_the_namespace_for_all(self):
         self.ok(self.api.lcp_default_ns_set(netns="no-such-one"))
         self.assertEqual(self.api.lcp_default_ns_get().netns, "no-such-one")
-        refused = self.api.lcp_itf_pair_add_del(sw_if_index=self.phy, host_if_name="twin0")
+        refused = self.api.lcp_itf_pair_add_del(is_add=True, sw_if_index=self.phy, host_if_name="twin0")
         self.assertEqual(refused.retval, -12)
         self.ok(self.api.lcp_default_ns_set(netns=""))
         self.assertEqual(self.api.lcp_default_ns_get().netns, "")

@@ -146,10 +146,13 @@ impl<C: 'static> Registry<C> {
         self.modules.iter().map(|entry| (entry.module, entry.first))
     }
 
-    /// Returns every message, in no particular order.
+    /// Returns every message, in no particular order: requests can have details in common.
     pub fn messages(&self) -> Vec<&'static MessageDef> {
         let services = self.modules.iter().flat_map(|module| &module.services);
-        services.flat_map(Described::messages).collect()
+        let mut all: Vec<_> = services.flat_map(Described::messages).collect();
+        all.sort_unstable_by_key(|def| def.name);
+        all.dedup_by_key(|def| def.name);
+        all
     }
 
     /// Returns the JSON documents of all modules.

@@ -135,13 +135,16 @@ lab_test! {
              host-if-name lan7 host-mac-addr 02:00:00:00:00:77 host-mtu-size 1400 \
              host-ip4-addr 10.77.0.2/24 host-ip6-addr fd77::2/64 gso gro-coalesce csum-offload \
              packed in-order consistent-qp
-             create tap id 8 if-name ppp8 tun host-if-name ppp8"
+             create tap id 8 if-name ppp8 tun host-if-name ppp8
+             lcp create host-eth1 host-if e1
+             lcp create host-eth0 host-if e0
+             lcp delete host-eth0"
         )?;
         let text = router.cli("show configuration")?;
         for line in ["qdisc-bypass: false", "version: v3", "rx-queues: 2", "rx-size: 4096",
                      "checksum-offload: false", "link-mtu: 1500", "mtu: 1400",
                      "rx-placement:", "name: lan7", "02:00:00:00:00:77", "gro-coalesce: true",
-                     "host-ip6-address: fd77::2/64", "consistent-qp: true", "ppp8:", "tun: true"] {
+                     "host-ip6-address: fd77::2/64", "consistent-qp: true", "ppp8:", "tun: true", "lcp: e1"] {
             ensure!(text.contains(line), "{line} is missing in {text}");
         }
         let dumped = document("dumped.yaml", &router, &text)?;

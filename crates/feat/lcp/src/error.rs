@@ -40,6 +40,12 @@ pub enum Error {
     /// The name of a namespace is too long.
     #[error("the name of a network namespace has up to 31 bytes, not {0}")]
     LongNamespace(usize),
+    /// The name of a namespace is no word.
+    #[error(
+        "\"{0}\" cannot be the name of a network namespace here: it is one word without quotes, \
+         braces, `|', `#' and backslashes"
+    )]
+    BadNamespace(String),
     /// A sub-interface that receives frames of several tags.
     #[error(
         "sub-interface `{0}' has no twin, as it does not say all tags of its frames: make it with \
@@ -118,6 +124,7 @@ impl Error {
             | Error::NeedsTun(_)
             | Error::NeedsTap(_)
             | Error::LongNamespace(_)
+            | Error::BadNamespace(_)
             | Error::NotExact(_)
             | Error::OtherNamespace(_)
             | Error::BadName(_) => -73,

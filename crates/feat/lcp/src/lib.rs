@@ -31,6 +31,8 @@ pub mod settings;
 pub mod startup;
 pub mod sync;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub use error::Error;
 pub use make::{Wanted, create, delete};

@@ -6,6 +6,7 @@ use crate::table::{self, Original, Twin};
 use crate::{gate, options, pairs, sync};
 use std::collections::BTreeSet;
 use std::io;
+use thalweg_config::declare::Name;
 use thalweg_device::{
     InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, TagMatch, VlanTag, interface,
 };
@@ -96,23 +97,36 @@ pub fn create(c: &mut Control, wanted: &Wanted) -> Result<SwIfIndex, Error> {
         Some((_, of)) => make_vlan(c, wanted, &view, of)?,
         None => make_tap(c, wanted, &view)?,
     };
-    let begun = begin(c, &view, host, &made);
+    let name = wanted.name.clone();
+    join(c, &view, (number, host, name), made, namespace)?;
+    Ok(host)
+}
+
+/// Makes an interface and its twin, with the router's end of it, a pair of this number.
+pub(crate) fn join(
+    c: &mut Control,
+    view: &InterfaceView,
+    (number, host, name): (u32, SwIfIndex, String),
+    made: Made,
+    namespace: Option<String>,
+) -> Result<(), Error> {
+    let begun = begin(c, view, host, &made);
     let to = begun.inspect_err(|_| unmake_twin(c, host, &made, None))?;
     let counts = gate::counters(c);
     gate::make_room(c, number);
+    let phy = view.sw_if;
     let twin = Twin { host, number, counts: counts.clone() };
     table::update(c, |table| {
-        table.set_twin(view.sw_if, Some(twin));
-        table.set_original(host, Some(Original { phy: view.sw_if, to }));
+        table.set_twin(phy, Some(twin));
+        table.set_original(host, Some(Original { phy, to }));
     });
-    let (phy, name) = (view.sw_if, wanted.name.clone());
     let pair = Pair { phy, host, name, namespace, made, to, counts, stale: false };
     c.state::<Pairs>().borrow_mut().add(number, pair.clone());
     set_features(c, &pair, true, None);
     publish_hosts(c);
     sync::made(c, &pair);
-    name_twin(c, pair.phy);
-    Ok(host)
+    name_twin(c, phy);
+    Ok(())
 }
 
 /// Deletes the pair of an interface, with those of its sub-interfaces.
@@ -143,9 +157,9 @@ fn check(c: &Control, wanted: &Wanted) -> Result<InterfaceView, Error> {
     if pairs.of_host(view.parent.unwrap_or(view.sw_if)).is_some() {
         return Err(Error::IsHost(name));
     }
-    let long = wanted.namespace.as_ref().map_or(0, String::len);
-    if long > options::LONGEST_NAMESPACE {
-        return Err(Error::LongNamespace(long));
+    options::check_namespace(wanted.namespace.as_deref())?;
+    if !is_name(&wanted.name) {
+        return Err(Error::BadName(wanted.name.clone()));
     }
     match (view.ethernet, wanted.tun) {
         (false, false) => Err(Error::NeedsTun(name)),
@@ -161,6 +175,7 @@ type Twins = (SwIfIndex, Made, Option<String>);
 fn make_tap(c: &mut Control, wanted: &Wanted, view: &InterfaceView) -> Result<Twins, Error> {
     let options = options::get(c);
     let namespace = wanted.namespace.clone().or(options.namespace);
+    let namespace = namespace.filter(|name| name != options::OWN_NAMESPACE);
     let mut flags = Flags::GSO;
     flags.set(Flags::GRO_COALESCE, true);
     flags.set(Flags::TUN, wanted.tun);
@@ -213,12 +228,14 @@ fn upper(c: &Control, view: &InterfaceView, of: TagMatch) -> Result<(SwIfIndex, 
     }
 }
 
-/// The kernel's rules for the names of devices (`dev_valid_name`); `%` stands for a number there.
+/// The kernel's rules for the names of devices (`dev_valid_name`); `%` stands for a number there. A
+/// document has to be able to say it, too.
 fn is_name(name: &str) -> bool {
     let odd = |b: u8| b.is_ascii_whitespace() || b.is_ascii_control() || b"/:%".contains(&b);
     (1..=LONGEST_NAME).contains(&name.len())
         && ![".", ".."].contains(&name)
         && !name.bytes().any(odd)
+        && Name::Any.takes(name)
 }
 
 /// Makes the VLAN link of a sub-interface, on the twin of its parent or of its outer tag, and the
@@ -235,9 +252,6 @@ fn make_vlan(
     let parent = parent.ok_or_else(none)?;
     if wanted.namespace.as_ref().is_some_and(|ns| Some(ns) != parent.namespace.as_ref()) {
         return Err(Error::OtherNamespace(view.name.clone()));
-    }
-    if !is_name(&wanted.name) {
-        return Err(Error::BadName(wanted.name.clone()));
     }
     let (tap, lower) = match parent.made {
         Made::Vlan { ifindex, tap, .. } => (tap, Some(ifindex)),

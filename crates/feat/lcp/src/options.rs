@@ -1,6 +1,8 @@
 //! Settings for all pairs.
 
+use crate::Error;
 use std::collections::BTreeSet;
+use thalweg_config::declare::Name;
 use thalweg_engine::setting::Refused;
 use thalweg_graph::Control;
 
@@ -60,18 +62,33 @@ pub fn change(c: &Control, change: impl FnOnce(&mut Options)) {
     change(&mut c.state::<Options>().borrow_mut());
 }
 
+/// The router's own namespace, for a pair that is there though others are elsewhere.
+pub(crate) const OWN_NAMESPACE: &str = "/proc/self/ns/net";
+
 /// Most bytes of a namespace's name: binary API messages have 32, with the one that ends it.
 pub(crate) const LONGEST_NAMESPACE: usize = 31;
 
 /// Sets the namespace of pairs that name none. Those that are there stay where they are.
 ///
 /// # Errors
-/// If the name is too long.
+/// If the name is too long, or no word of a document.
 pub fn set_namespace(c: &Control, name: Option<&str>) -> Result<(), Refused> {
-    if let Some(long) = name.map(str::len).filter(|len| *len > LONGEST_NAMESPACE) {
-        return Err(crate::Error::LongNamespace(long).into());
-    }
+    check_namespace(name)?;
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
     change(c, |options| options.namespace = name);
     Ok(())
+}
+
+/// Checks the name of a namespace.
+///
+/// # Errors
+/// If it is too long, or no word of a document.
+pub(crate) fn check_namespace(name: Option<&str>) -> Result<(), Error> {
+    match name {
+        Some(name) if name.len() > LONGEST_NAMESPACE => Err(Error::LongNamespace(name.len())),
+        Some(name) if !name.is_empty() && !Name::Any.takes(name) => {
+            Err(Error::BadNamespace(name.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,7 +1,7 @@
 //! Configuration of pairs: vppcfg's key `lcp` of interfaces, and Thalweg's own below `thalweg.lcp`.
 
 use crate::class::Class;
-use crate::options::LONGEST_NAMESPACE;
+use crate::options::OWN_NAMESPACE;
 use crate::pairs::{self, Made, PairView};
 use crate::{gate, options, startup};
 use thalweg_config::declare::{
@@ -14,23 +14,19 @@ pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
-/// The router's own namespace, for a pair that is there though others are elsewhere.
-const OWN: &str = "/proc/self/ns/net";
-
-const DEVICE: Kind = Kind::Name(Name::Device(15));
-const NAMESPACE: Kind = Kind::Name(Name::Device(LONGEST_NAMESPACE));
+const WORD: Kind = Kind::Name(Name::Any);
 
 const RULES: &[Rule] = &[
     Rule::new("thalweg.lcp", Kind::Keys),
-    Rule::new("thalweg.lcp.netns", NAMESPACE),
+    Rule::new("thalweg.lcp.netns", WORD),
     Rule::new("thalweg.lcp.ethertypes", Kind::List(0, 256)),
     Rule::new("thalweg.lcp.ethertypes.[]", Kind::Int(0x600, 0xffff)),
     Rule::new("thalweg.lcp.osi-protocols", Kind::List(0, 256)),
     Rule::new("thalweg.lcp.osi-protocols.[]", Kind::Int(0, 255)),
     Rule::new("thalweg.lcp.punt-limits", Kind::Named(Name::Any)),
     Rule::new("thalweg.lcp.punt-limits.*", Kind::Int(0, u32::MAX as i128)),
-    Rule::new("thalweg.interfaces.*.lcp", DEVICE),
-    Rule::new("thalweg.interfaces.*.lcp-netns", NAMESPACE),
+    Rule::new("thalweg.interfaces.*.lcp", WORD),
+    Rule::new("thalweg.interfaces.*.lcp-netns", WORD),
     Rule::new("thalweg.interfaces.*.lcp-tun", Kind::Bool),
 ];
 
@@ -47,7 +43,7 @@ fn dump(pair: &PairView, usual: Option<&str>, out: &mut Dump<'_>) {
     let is_sub = matches!(pair.pair.made, Made::Vlan { .. });
     let namespace = pair.pair.namespace.as_deref();
     if !is_sub && namespace != usual {
-        out.put(&[own[0], own[1], own[2], "lcp-netns"], namespace.unwrap_or(OWN));
+        out.put(&[own[0], own[1], own[2], "lcp-netns"], namespace.unwrap_or(OWN_NAMESPACE));
     }
     if pair.pair.made == Made::Tun {
         out.put(&[own[0], own[1], own[2], "lcp-tun"], true);

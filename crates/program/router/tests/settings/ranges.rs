@@ -238,6 +238,7 @@ const ACTIONS: &[&str] = &[
     "api_trace",
     // Make devices of the kernel, which only one router can have: papi and scenarios try them.
     "tap_create",
+    "lcp_itf_pair_add_del",
 ];
 
 /// Fields that change nothing which a document says, and why that is right.

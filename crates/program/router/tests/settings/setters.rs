@@ -230,8 +230,14 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lcp lcp-sync", &["lcp lcp-sync on"]),
-    ("lcp lcp-sync-unnumbered", &["lcp lcp-sync-unnumbered disable"]),
-    ("lcp lcp-auto-subint", &["lcp lcp-auto-subint enable"]),
+    (
+        "lcp lcp-sync-unnumbered",
+        &[
+            "lcp lcp-sync-unnumbered disable",
+            "lcp lcp-sync-unnumbered on\nlcp lcp-sync-unnumbered off",
+        ],
+    ),
+    ("lcp lcp-auto-subint", &["lcp lcp-auto-subint enable", "lcp lcp-auto-subint on"]),
     (
         "lcp param",
         &[
@@ -250,7 +256,10 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ),
     (
         "set punt class",
-        &["set punt class bgp 7\nset punt class other 0\nset punt class arp 9\n\
+        &["set punt class bgp 7\nset punt class ospf 8\nset punt class bfd 9\n\
+             set punt class isis 10\nset punt class nd 11\nset punt class vrrp 12\n\
+             set punt class icmp 13\nset punt class dhcp 14\nset punt class lldp 15\n\
+             set punt class tcp 16\nset punt class other 0\nset punt class arp 9\n\
              set punt class arp default"],
     ),
     (

@@ -1,0 +1,179 @@
+//! Packets through pairs whose router's ends are interfaces of the test.
+
+use crate::make::join;
+use crate::pairs::{Made, Pairs};
+use crate::{FEATURE, delete, gate};
+use thalweg_buffer::SwIfIndex;
+use thalweg_device::testing::{Lab, framed, host_mac, ip4, ip6, our_mac};
+use thalweg_device::{MacAddr, interface};
+use thalweg_wire::build::Packet;
+use thalweg_wire::ethernet::ethertype;
+use thalweg_wire::icmpv6::kind;
+
+/// Interface 0 with the twin 2; a neighbour of 0 and of 1.
+fn lab(workers: usize) -> Lab {
+    let setup = Lab::of(&FEATURE).with(&thalweg_feat_mss_clamp::FEATURE);
+    let mut lab = setup.workers(workers).interfaces(3).ip4(2..=2).ip6(2..=2).start();
+    pair(&mut lab, "test0", "test2");
+    lab
+}
+
+/// Makes a pair of two interfaces.
+fn pair(lab: &mut Lab, phy: &str, host: &str) {
+    let find = |name| interface::find(&lab.c, name).unwrap();
+    let (phy, host) = (interface::view(&lab.c, find(phy)).unwrap(), find(host));
+    let number = lab.c.state::<Pairs>().borrow().next().unwrap();
+    join(&mut lab.c, &phy, (number, host, "twin".into()), Made::Tap, None).unwrap();
+    lab.settle();
+}
+
+/// An IPv4 packet of a protocol from the neighbour of interface 0.
+fn packet(to: std::net::Ipv4Addr, ttl: u8, protocol: u8) -> Vec<u8> {
+    Packet::new().ipv4(ip4::ip(0, 2), to).ttl(ttl).protocol(protocol).payload(&[7; 30]).build()
+}
+
+fn passes(lab: &mut Lab, from: u8, to: u8, frame: Vec<u8>) {
+    let sent = lab.exchange(from, vec![frame.clone()]);
+    assert_eq!(sent, [(to, frame)], "{}", lab.cli("show errors"));
+}
+
+#[test]
+fn packets_arrive_as_they_came() {
+    for workers in [1, 2] {
+        let mut lab = lab(workers);
+        let us = ip4::ip(0, 1);
+        for (ttl, protocol) in [(1, 89), (255, 112), (1, 6), (0, 6), (255, 50)] {
+            passes(&mut lab, 0, 2, ip4::framed(0, 2, &packet(us, ttl, protocol)));
+        }
+        let group = MacAddr([1, 0, 0x5e, 0, 0, 5]);
+        let ospf = packet([224, 0, 0, 5].into(), 1, 89);
+        passes(&mut lab, 0, 2, framed(group, host_mac(0, 2), ethertype::IPV4, &ospf));
+        // Of others, the router's interfaces without a twin refuse them.
+        lab.receive(1, vec![framed(group, host_mac(1, 2), ethertype::IPV4, &ospf)]);
+        assert!(lab.sent().is_empty());
+        let bgp = Packet::new().ipv6(ip6::ip(0, 2), ip6::ip(0, 1)).tcp(40_000, 179).build();
+        passes(&mut lab, 0, 2, ip6::framed(0, 2, &bgp));
+        // Transit is forwarded.
+        lab.receive(0, vec![ip4::framed(0, 2, &packet(ip4::ip(1, 2), 9, 6))]);
+        assert_eq!(lab.sent().len(), 1);
+        lab.close();
+    }
+}
+
+#[test]
+fn packets_leave_as_they_were_written() {
+    for workers in [1, 2] {
+        let mut lab = lab(workers);
+        for (to, mac) in [
+            (ip4::ip(0, 2), host_mac(0, 2)),
+            (ip4::ip(1, 2), MacAddr([2, 0, 0, 0, 9, 9])),
+            ([224, 0, 0, 5].into(), MacAddr([1, 0, 0x5e, 0, 0, 5])),
+        ] {
+            let frame = framed(mac, our_mac(0), ethertype::IPV4, &packet(to, 1, 89));
+            passes(&mut lab, 2, 0, frame);
+        }
+        let echo = Packet::new().ipv6(ip6::ip(0, 1), ip6::ip(0, 2)).udp(1, 2).build();
+        passes(&mut lab, 2, 0, ip6::framed_to(host_mac(0, 2), our_mac(0), &echo));
+        // Features for output see them.
+        lab.ok("set interface tcp-mss-clamp test0 ip4 tx ip4-mss 500 ip6 disable");
+        let syn = Packet::new()
+            .ipv4(ip4::ip(0, 1), ip4::ip(0, 2))
+            .tcp(1, 2)
+            .flags(2)
+            .tcp_options(&[2, 4, 5, 0xb4])
+            .build();
+        lab.receive(2, vec![framed(host_mac(0, 2), our_mac(0), ethertype::IPV4, &syn)]);
+        let sent = lab.sent_one(0);
+        let header = framed(host_mac(0, 2), our_mac(0), ethertype::IPV4, &[]);
+        assert_eq!((&sent[..14], &sent[54..58]), (&header[..14], &[2, 4, 1, 0xf4][..]));
+        lab.close();
+    }
+}
+
+#[test]
+fn arp_goes_both_ways_and_one_answers() {
+    let mut lab = lab(1);
+    let ask = Packet::arp_request(host_mac(0, 2), ip4::ip(0, 2), ip4::ip(0, 1)).build();
+    let sent = lab.exchange(0, vec![ask]);
+    assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [0], "the router answers alone");
+    let reply = Packet::arp_request(our_mac(0), ip4::ip(0, 1), ip4::ip(0, 2)).build();
+    passes(&mut lab, 2, 0, reply.clone());
+    let news = Packet::arp_request(host_mac(0, 2), ip4::ip(0, 2), ip4::ip(0, 2)).build();
+    passes(&mut lab, 0, 2, news);
+    assert_eq!(lab.count("linux-cp-arp-phy", "ARP replies copied to host"), 1);
+    assert_eq!(lab.count("linux-cp-arp-host", "ARP packets processed"), 1);
+    lab.close();
+}
+
+#[test]
+fn advertisements_are_for_both() {
+    let mut lab = lab(1);
+    let head = [kind::NEIGHBOR_ADVERTISEMENT, 0, 0, 0, 0x60, 0, 0, 0];
+    let message = [&head[..], &ip6::ip(0, 2).octets()].concat();
+    let advertisement = ip6::icmp_packet((ip6::ip(0, 2), ip6::ip(0, 1)), 255, &[], &message);
+    passes(&mut lab, 0, 2, ip6::framed(0, 2, &advertisement));
+    assert_eq!(lab.count("linux-cp-nd-phy", "ND packets copied to host"), 1);
+    lab.close();
+}
+
+#[test]
+fn sub_interfaces_have_their_tags() {
+    let mut lab = lab(1);
+    for port in ["test0", "test2"] {
+        lab.cli(&format!("create sub-interfaces {port} 7"));
+        lab.cli(&format!("create sub-interfaces {port} 8 dot1ad 8 inner-dot1q 9 exact-match"));
+    }
+    lab.ok("set interface state test0.7 up\nset interface state test0.8 up");
+    lab.ok("set interface ip address test0.7 10.7.0.1/24");
+    lab.ok("set interface ip address test0.8 10.8.0.1/24");
+    for id in ["7", "8"] {
+        pair(&mut lab, &format!("test0.{id}"), &format!("test2.{id}"));
+    }
+    let tagged = |tags: &[u8], to: MacAddr, from: MacAddr, packet: &[u8]| {
+        [&to.0[..], &from.0, tags, &[8, 0], packet].concat()
+    };
+    let one: &[u8] = &[0x81, 0, 0xa0, 7];
+    let two: &[u8] = &[0x88, 0xa8, 0, 8, 0x81, 0, 0, 9];
+    for (tags, net) in [(one, 7), (two, 8)] {
+        let ospf = packet([10, net, 0, 1].into(), 1, 89);
+        passes(&mut lab, 0, 2, tagged(tags, our_mac(0), host_mac(0, 2), &ospf));
+        passes(&mut lab, 2, 0, tagged(tags, host_mac(0, 2), our_mac(0), &ospf));
+    }
+    lab.close();
+}
+
+#[test]
+fn a_class_has_a_limit_of_its_own() {
+    let mut lab = lab(1);
+    lab.ok("set punt class other 0");
+    lab.settle();
+    lab.receive(0, vec![ip4::framed(0, 2, &packet(ip4::ip(0, 1), 1, 50))]);
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("linux-cp-punt", "punt-rate: class of packets above its limit"), 1);
+    passes(&mut lab, 0, 2, ip4::framed(0, 2, &packet(ip4::ip(0, 1), 1, 89)));
+    lab.ok("set punt class other default");
+    lab.settle();
+    passes(&mut lab, 0, 2, ip4::framed(0, 2, &packet(ip4::ip(0, 1), 1, 50)));
+    let shown = lab.cli("show punt");
+    let row = shown.lines().find(|line| line.starts_with("other")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["other", "2000", "1", "1"]);
+    // What was counted stays when the pair goes.
+    delete(&mut lab.c, SwIfIndex(1)).unwrap();
+    assert_eq!(gate::all(&lab.c)[crate::class::Class::Other as usize].limited, 1);
+    lab.settle();
+    lab.close();
+}
+
+#[test]
+fn without_its_pair_an_interface_is_as_before() {
+    let mut lab = lab(1);
+    delete(&mut lab.c, SwIfIndex(1)).unwrap();
+    lab.settle();
+    assert!(lab.cli("show interface").lines().all(|line| !line.starts_with("test2")));
+    lab.receive(0, vec![ip4::framed(0, 2, &packet(ip4::ip(0, 1), 9, 89))]);
+    let sent = lab.sent();
+    assert_eq!(sent.len(), 1, "protocol unreachable");
+    let told = ip4::icmp_error(0, 2, &sent[0].1);
+    assert_eq!((told.kind, told.code), (3, 2));
+    lab.close();
+}
