@@ -90,7 +90,8 @@ impl LinkSettings {
     }
 }
 
-/// Makes a VLAN link, of those frames of another link that have a tag. `protocol` is the tag's TPID.
+/// Makes a VLAN link, of those frames of another link that have a tag. `protocol` is the tag's
+/// TPID.
 ///
 /// # Errors
 /// If the name is in use, there is no such link, or the kernel refuses: `EOPNOTSUPP` without its

@@ -1,5 +1,6 @@
 //! Programs of others, as devices under test and to compare with: [`Peer`] finds what is installed
-//! or unpacked; [`Ovs`], [`Frr`] and [`Bird`] run an Open vSwitch, FRRouting and BIRD in a namespace.
+//! or unpacked; [`Ovs`], [`Frr`] and [`Bird`] run an Open vSwitch, FRRouting and BIRD in a
+//! namespace.
 
 #![forbid(unsafe_code)]
 

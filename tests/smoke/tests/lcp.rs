@@ -1,5 +1,5 @@
-//! Linux control plane: routing daemons at the twins of the router's interfaces speak with others on
-//! its links.
+//! Linux control plane: routing daemons at the twins of the router's interfaces speak with others
+//! on its links.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -182,7 +182,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// FRRouting establishes BGP with GTSM, OSPF of both versions, IS-IS and BFD through the router.
+    /// FRRouting establishes BGP with GTSM, OSPF of both versions, IS-IS and BFD through the
+    /// router.
     fn frr_through_a_twin() {
         let edge = Edge::new()?;
         let router = edge.start()?;

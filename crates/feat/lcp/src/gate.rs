@@ -1,5 +1,5 @@
-//! Limits of punted packets: a bucket of tokens for each class of packets of each interface, on each
-//! worker, so that a flood of one class at one interface leaves others their share.
+//! Limits of punted packets: a bucket of tokens for each class of packets of each interface, on
+//! each worker, so that a flood of one class at one interface leaves others their share.
 
 use crate::class::{CLASSES, Class};
 use crate::nodes::linux_cp_punt;

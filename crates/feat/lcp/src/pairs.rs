@@ -117,8 +117,8 @@ impl Pairs {
         self.pool.iter_mut().flatten().for_each(|pair| pair.stale = true);
     }
 
-    /// Notes that a replacement of all pairs names one; returns whether there is such a pair, and it
-    /// had not been named yet.
+    /// Notes that a replacement of all pairs names one; returns whether there is such a pair, and
+    /// it had not been named yet.
     pub(crate) fn keep(&mut self, phy: SwIfIndex) -> bool {
         let at = self.by_phy.get(&phy).copied();
         let pair = at.and_then(|at| self.pool.get_mut(at)?.as_mut());

@@ -1,5 +1,5 @@
-//! The stanza `linux-cp` of the startup configuration: what holds without a document or a command that
-//! says otherwise.
+//! The stanza `linux-cp` of the startup configuration: what holds without a document or a command
+//! that says otherwise.
 
 use crate::options::{self, LONGEST_NAMESPACE, Options};
 use std::sync::OnceLock;

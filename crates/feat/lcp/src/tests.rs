@@ -173,7 +173,7 @@ fn without_its_pair_an_interface_is_as_before() {
     lab.receive(0, vec![ip4::framed(0, 2, &packet(ip4::ip(0, 1), 9, 89))]);
     let sent = lab.sent();
     assert_eq!(sent.len(), 1, "protocol unreachable");
-    let told = ip4::icmp_error(0, 2, &sent[0].1);
-    assert_eq!((told.kind, told.code), (3, 2));
+    let error = ip4::icmp_error(0, 2, &sent[0].1);
+    assert_eq!((error.kind, error.code), (3, 2));
     lab.close();
 }

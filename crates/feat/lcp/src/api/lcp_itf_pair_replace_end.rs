@@ -1,4 +1,5 @@
-//! `lcp_itf_pair_replace_end`: ends a replacement of all pairs: those that it has not named are deleted.
+//! `lcp_itf_pair_replace_end`: ends a replacement of all pairs: those that it has not named are
+//! deleted.
 
 use crate::message_types::{LCP, LcpItfPairReplaceEnd, LcpItfPairReplaceEndReply};
 use crate::pairs::Pairs;

@@ -1,5 +1,5 @@
-//! `linux-cp-punt`: punted packets of an interface go to its twin, with the Ethernet header that they
-//! came with and the TTL or hop limit untouched.
+//! `linux-cp-punt`: punted packets of an interface go to its twin, with the Ethernet header that
+//! they came with and the TTL or hop limit untouched.
 //!
 //! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface. Next: the
 //! output of the twin's TAP. A class of packets that has used up its limit is dropped.

@@ -1,5 +1,5 @@
-//! `linux-cp-punt-l3`: as `linux-cp-punt`, for interfaces whose packets have no Ethernet header: their
-//! twins are TUN devices.
+//! `linux-cp-punt-l3`: as `linux-cp-punt`, for interfaces whose packets have no Ethernet header:
+//! their twins are TUN devices.
 
 use super::linux_cp_punt::{ERRORS, build};
 use thalweg_graph::{FeatureDecl, NodeDecl, Stage};

@@ -1,5 +1,5 @@
-//! `linux-cp-punt-xc`: frames of ethertypes and OSI protocols that are passed between interfaces and
-//! their twins, in both directions, as they came.
+//! `linux-cp-punt-xc`: frames of ethertypes and OSI protocols that are passed between interfaces
+//! and their twins, in both directions, as they came.
 //!
 //! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface. Next: the
 //! output of the other end of the pair.

@@ -1,5 +1,5 @@
-//! `linux-cp-xc-ip4`: IPv4 packets of a twin leave by its interface as the kernel wrote them: without a
-//! look-up, with the TTL that they have, past the features of `ip4-output`.
+//! `linux-cp-xc-ip4`: IPv4 packets of a twin leave by its interface as the kernel wrote them:
+//! without a look-up, with the TTL that they have, past the features of `ip4-output`.
 //!
 //! Reads: rx interface. Writes: tx interface, aux (the interface's object for such packets). Next:
 //! the first feature of the arc `ip4-output` of the interface, or `ip4-rewrite-out`.
