@@ -6,6 +6,7 @@ use crate::link::Packets;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, IcmpCause, PktMut, Rows};
 use thalweg_device::SwIfIndex;
+use thalweg_engine::punt::Punt;
 use thalweg_fib::{Counted, Dpo, DpoTable, Kind, ObjectCounters, TableId};
 use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, NodeCx, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -67,6 +68,11 @@ pub trait Routed: Packets {
     /// one that routes are for.
     fn unrouted(packet: &[u8]) -> Option<Verdict>;
 
+    /// Returns whether a packet is to all hosts of its link, whatever the routes are.
+    fn is_for_all(_packet: &[u8]) -> bool {
+        false
+    }
+
     /// Returns whether the route that drops a packet stands for none.
     fn is_missed(_tables: &Self::Tables, _rx_if: SwIfIndex, _packet: &[u8]) -> bool {
         false
@@ -80,6 +86,7 @@ pub struct Lookup<V: Routed> {
     /// The forwarding objects.
     pub dpos: Arc<DpoTable>,
     counters: Arc<ObjectCounters>,
+    punt: Punt,
     /// Packets of the frame are counted one by one.
     pub counting: bool,
 }
@@ -88,7 +95,8 @@ impl<V: Routed> Lookup<V> {
     /// For a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Lookup<V> {
-        Lookup { tables: cx.shared(), dpos: cx.shared(), counters: cx.shared(), counting: false }
+        let (tables, dpos, counters) = (cx.shared(), cx.shared(), cx.shared());
+        Lookup { tables, dpos, counters, punt: Punt::new(cx), counting: false }
     }
 
     /// Looks a packet up in the table with this id.
@@ -227,6 +235,13 @@ impl<V: Routed> Lookup<V> {
             return self.received(p);
         }
         let leads_nowhere = kind == Kind::MISS || kind == Kind::DROP;
+        if leads_nowhere
+            && V::is_for_all(p.data())
+            && self.punt.has_host(cx.guard(), p.rx_if())
+            && let Some(local) = self.dpos.exit(V::LINK, Kind::LOCAL)
+        {
+            return Verdict::node(local);
+        }
         if leads_nowhere && let Some(verdict) = V::unrouted(p.data()) {
             return verdict;
         }

@@ -149,6 +149,10 @@ impl Routed for Ipv4Packets {
         tables.fib(rx_if).is_some_and(|fib| fib.unreachables)
     }
 
+    fn is_for_all(packet: &[u8]) -> bool {
+        packet.get(16..20) == Some(&[255; 4])
+    }
+
     fn unrouted(packet: &[u8]) -> Option<Verdict> {
         let is_multicast = packet.get(16).is_some_and(|b| b & 0xf0 == 0xe0);
         is_multicast.then_some(Verdict::drop(MULTICAST))
