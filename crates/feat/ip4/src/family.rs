@@ -41,7 +41,7 @@ pub(crate) fn init(c: &mut Control) {
 fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
     let table = ip4.table_of(sw_if);
     IfIp4 {
-        fib: fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16,
+        fib: fibs.binary_search_by_key(&table, |f| f.id).unwrap_or(0) as u16,
         address: ip4.usable_addresses(sw_if).next().map(|a| Ipv4Addr::from_bits(a.addr)),
     }
 }
@@ -67,10 +67,18 @@ impl Family<u32> for Ipv4 {
             fib.member = ip4.first_addressed(fib.id);
         }
         let fibs = published.fibs.clone();
-        let mut interfaces = CowTable::default();
-        for i in ip4.interfaces() {
-            interfaces.set(i, row(&ip4, i, &fibs));
-        }
+        // Interfaces know the places of their tables, which one at the end leaves as they are.
+        let old = published.writer.get();
+        let is_same = |(old, new): (&Fib, &Fib)| (old.id, old.serial) == (new.id, new.serial);
+        let interfaces = if old.fibs.iter().zip(&fibs).all(is_same) {
+            old.interfaces.clone()
+        } else {
+            let mut interfaces = CowTable::default();
+            for i in ip4.interfaces() {
+                interfaces.set(i, row(&ip4, i, &fibs));
+            }
+            interfaces
+        };
         published.writer.publish(c.domain(), Tables { fibs, interfaces });
     }
 

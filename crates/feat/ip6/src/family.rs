@@ -48,7 +48,7 @@ fn source(ip6: &Ip6, table: TableId) -> Option<(Ipv6Addr, SwIfIndex)> {
 /// Position of an interface's table.
 fn row(ip6: &Ip6, sw_if: SwIfIndex, fibs: &[Fib]) -> u16 {
     let table = ip6.table_of(sw_if);
-    fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16
+    fibs.binary_search_by_key(&table, |f| f.id).unwrap_or(0) as u16
 }
 
 impl Family<u128> for Ipv6 {
@@ -80,10 +80,18 @@ impl Family<u128> for Ipv6 {
             (fib.source, fib.member) = (source.map(|s| s.0), source.map(|s| s.1));
         }
         let fibs = published.fibs.clone();
-        let mut interfaces = CowTable::default();
-        for i in ip6.interfaces() {
-            interfaces.set(i, row(&ip6, i, &fibs));
-        }
+        // Interfaces know the places of their tables, which one at the end leaves as they are.
+        let old = published.writer.get();
+        let is_same = |(old, new): (&Fib, &Fib)| (old.id, old.serial) == (new.id, new.serial);
+        let interfaces = if old.fibs.iter().zip(&fibs).all(is_same) {
+            old.interfaces.clone()
+        } else {
+            let mut interfaces = CowTable::default();
+            for i in ip6.interfaces() {
+                interfaces.set(i, row(&ip6, i, &fibs));
+            }
+            interfaces
+        };
         published.writer.publish(c.domain(), Tables { fibs, interfaces });
     }
 

@@ -5,7 +5,7 @@ use crate::port::Port;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Instant;
-use thalweg_device::{InterfaceEvent, InterfaceView, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, interface};
 use thalweg_feat_ip6::{dad, link_local};
 use thalweg_feat_nd::{self as nd, GroupsChanged, ListenersQueried};
 use thalweg_feat_neighbor as neighbor;
@@ -96,7 +96,11 @@ fn follow(c: &mut Control, sw_if: SwIfIndex) {
 
 /// Follows some groups on an interface: what else it listens to is not gone through.
 fn follow_groups(c: &mut Control, sw_if: SwIfIndex, groups: &BTreeSet<Ipv6Addr>) {
-    let is_on = interface::view(c, sw_if).is_ok_and(|view| view.is_up() && view.ethernet);
+    let is_on = {
+        let all = c.state::<Interfaces>();
+        let all = all.borrow();
+        all.get(sw_if).is_some_and(|view| view.is_up() && view.ethernet)
+    };
     for group in groups.iter().filter(|_| is_on) {
         let wanted = nd::has_joined(c, sw_if, *group);
         let is = c.state::<Mld>().borrow().ports.get(&sw_if).map(|port| port.hears(*group));
