@@ -4,6 +4,7 @@
 
 mod full;
 mod large;
+mod numbers;
 mod orders;
 mod ranges;
 mod router;

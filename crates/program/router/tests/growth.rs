@@ -1,0 +1,165 @@
+//! One more of many, or one less, takes as long as the first did: interfaces with what features
+//! keep of each, ports, rules and hosts.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+use thalweg_buffer::PoolConfig;
+use thalweg_cli::CommandTree;
+use thalweg_graph::{Control, EngineConfig};
+use thalweg_program_router::features::FEATURES;
+use thalweg_testkit::sized;
+
+/// Few fill the pages of the tables that changes share.
+const FEW: usize = 260;
+const MEASURED: usize = 20;
+/// With many, one more may take this much longer.
+const MOST: f64 = 2.5;
+/// Below this, other programs decide.
+const FLOOR: Duration = Duration::from_micros(100);
+
+struct Kind {
+    name: &'static str,
+    before: &'static str,
+    add: fn(usize) -> String,
+    delete: fn(usize) -> String,
+}
+
+fn no_loopback(n: usize) -> String {
+    format!("delete loopback interface intfc loop{n}")
+}
+
+const KINDS: [Kind; 6] = [
+    Kind {
+        name: "interface with IPv6",
+        before: "set ip6 dad enable",
+        add: |n| {
+            format!(
+                "create loopback interface instance {n}
+                 set interface ip address loop{n} 2001:db8:{n:x}::1/64
+                 set interface state loop{n} up"
+            )
+        },
+        delete: no_loopback,
+    },
+    Kind {
+        name: "unnumbered interface inside NAT44",
+        before: "nat44 plugin enable\nset interface nat44 out pg1",
+        add: |n| {
+            format!(
+                "create loopback interface instance {n}
+                 set interface unnumbered loop{n} use pg0
+                 set interface nat44 in loop{n}"
+            )
+        },
+        delete: no_loopback,
+    },
+    Kind {
+        name: "host that is proxied",
+        before: "enable ip6 interface pg0\nenable ip6 interface pg1
+                 set interface state pg0 up\nset interface state pg1 up",
+        add: |n| format!("set ip6 nd proxy pg1 2001:db8:99::{n:x}"),
+        delete: |n| format!("set ip6 nd proxy pg1 del 2001:db8:99::{n:x}"),
+    },
+    Kind {
+        name: "filter of an interface's own",
+        before: "",
+        add: |n| {
+            format!(
+                "create loopback interface instance {n}
+                 flow add {n} 'priority=1,in_port=loop{n},actions=normal'
+                 set interface flow loop{n} {n}"
+            )
+        },
+        delete: |n| format!("set interface flow loop{n} disable\nflow del {n}\n{}", no_loopback(n)),
+    },
+    Kind {
+        name: "rule for one of many ports",
+        before: "flow add 9 'actions=normal'",
+        add: |n| {
+            format!(
+                "create loopback interface instance {n}
+                 flow add 9 'priority=1,in_port=loop{n},actions=normal'"
+            )
+        },
+        delete: |n| format!("flow del 9 strict 'priority=1,in_port=loop{n}'\n{}", no_loopback(n)),
+    },
+    Kind {
+        name: "bridge member with rules",
+        before: "flow add 7 'actions=normal'",
+        add: |n| {
+            format!(
+                "create loopback interface instance {n}
+                 set interface l2 bridge loop{n} 7"
+            )
+        },
+        delete: no_loopback,
+    },
+];
+
+struct Router {
+    c: Control,
+    tree: CommandTree<Control>,
+}
+
+impl Router {
+    fn start() -> Router {
+        let pool = PoolConfig { buffers: 512, ..Default::default() };
+        let mut c = Control::new(EngineConfig { pool, ..Default::default() }).unwrap();
+        thalweg_engine::start(&mut c, FEATURES).unwrap();
+        let tree = thalweg_engine::command_tree(&c).unwrap();
+        Router { c, tree }
+    }
+
+    fn run(&mut self, lines: &str) {
+        for line in lines.lines().map(str::trim) {
+            let (text, end) = self.tree.run_line(&mut self.c, line);
+            end.unwrap_or_else(|e| panic!("{line}: {e}\n{text}"));
+        }
+    }
+
+    /// The shortest time of some: other programs disturb only some.
+    fn shortest(&mut self, numbers: Range<usize>, lines: fn(usize) -> String) -> Duration {
+        let all = numbers.map(|n| {
+            let (lines, began) = (lines(n), Instant::now());
+            self.run(&lines);
+            began.elapsed()
+        });
+        all.min().unwrap_or_default()
+    }
+
+    fn more_and_less(&mut self, kind: &Kind, from: usize) -> [Duration; 2] {
+        let some = from..from + MEASURED;
+        [self.shortest(some.clone(), kind.add), self.shortest(some, kind.delete)]
+    }
+}
+
+#[test]
+fn one_more_interface_of_many_costs_what_the_first_did() {
+    let many = sized(1000, 900 * 6);
+    let mut slow = Vec::new();
+    for kind in KINDS {
+        let mut r = Router::start();
+        r.run(
+            "create packet-generator interface pg0
+             create packet-generator interface pg1
+             set interface ip address pg0 10.0.0.1/24",
+        );
+        r.run(kind.before);
+        // Proxied hosts have a limit.
+        let many = if kind.name.contains("proxied") { 900 } else { many };
+        (1..FEW).for_each(|n| r.run(&(kind.add)(n)));
+        let few = r.more_and_less(&kind, FEW);
+        (FEW..many).for_each(|n| r.run(&(kind.add)(n)));
+        let much = r.more_and_less(&kind, many);
+        eprintln!("{}: {few:?} {much:?}", kind.name);
+        for (what, (few, much)) in ["", ", deleted"].into_iter().zip(few.into_iter().zip(much)) {
+            if much.as_secs_f64() > MOST * few.max(FLOOR).as_secs_f64() {
+                slow.push(format!("{}{what}: {few:?}, with many {much:?}", kind.name));
+            }
+        }
+        assert_eq!(r.c.shut_down().in_use, 0);
+    }
+    assert!(slow.is_empty(), "{slow:#?}");
+}
