@@ -121,11 +121,94 @@ fn no_rule(table: u32, n: usize) -> String {
     format!("flow del {table} strict 'priority={priority},ip,nw_src={source}'")
 }
 
+/// Commands that make an interface with rules of its own, of which one names it.
+fn filter(n: usize) -> String {
+    let set = n + 10;
+    format!(
+        "create loopback interface instance {n}
+         flow add {set} 'priority=1,in_port=loop{n},actions=normal'
+         set interface flow loop{n} {set}"
+    )
+}
+
+fn no_filter(n: usize) -> String {
+    let set = n + 10;
+    format!(
+        "set interface flow loop{n} disable
+         flow del {set}
+         delete loopback interface intfc loop{n}"
+    )
+}
+
+/// Commands that make an interface with a rule in a set for all.
+fn filtered_port(n: usize) -> String {
+    format!(
+        "create loopback interface instance {n}
+         flow add 9 'priority=1,in_port=loop{n},actions=normal'"
+    )
+}
+
+fn no_filtered_port(n: usize) -> String {
+    format!(
+        "flow del 9 strict 'priority=1,in_port=loop{n}'
+         delete loopback interface intfc loop{n}"
+    )
+}
+
+/// Commands that make a port of a bridge domain with rules.
+fn bridge_member(n: usize) -> String {
+    format!(
+        "create loopback interface instance {n}
+         set interface l2 bridge loop{n} 7"
+    )
+}
+
+fn mac(n: usize) -> String {
+    format!("02:00:00:{:02x}:{:02x}:{:02x}", n >> 16, n >> 8 & 255, n & 255)
+}
+
+/// A neighbour of a network of 10 bits.
+fn neighbor(n: usize) -> String {
+    format!("pg1 {} {}", address(100, n + (64 << 16) + 2), mac(n))
+}
+
+fn own_address(n: usize) -> String {
+    format!("set interface ip address pg1 {}/30", address(60, 4 * n + 1))
+}
+
+/// A host that the router answers for on the other port.
+fn proxied_host(del: &str, n: usize) -> String {
+    format!("set ip6 nd proxy pg1 {del} 2001:db8:99::{n:x}")
+}
+
+/// Commands that make an interface with an address in a table of its own.
+fn tabled_interface(n: usize) -> String {
+    let table = n + 10;
+    format!(
+        "ip table add {table}
+         create loopback interface instance {n}
+         set interface ip table loop{n} {table}
+         set interface ip address loop{n} 10.0.0.1/24"
+    )
+}
+
+fn no_tabled_interface(n: usize) -> String {
+    format!(
+        "delete loopback interface intfc loop{n}
+         ip table del {}",
+        n + 10
+    )
+}
+
+fn label(n: usize) -> usize {
+    n + 1000
+}
+
 fn deleted(add: fn(usize) -> String, n: usize) -> String {
     add(n) + " del"
 }
 
-const ALL: [Kind; 13] = [
+const ALL: [Kind; 23] = [
     Kind {
         name: "static mapping of NAT44",
         before: NAT,
@@ -215,6 +298,88 @@ const ALL: [Kind; 13] = [
         many: 10_000,
         add: translating_interface,
         delete: |n| format!("delete loopback interface intfc loop{n}"),
+    },
+    Kind {
+        name: "filter of an interface's own",
+        before: "",
+        many: 10_000,
+        add: filter,
+        delete: no_filter,
+    },
+    Kind {
+        name: "rule for one of many ports",
+        before: "flow add 9 'actions=normal'\nset interface flow pg0 9",
+        many: 10_000,
+        add: filtered_port,
+        delete: no_filtered_port,
+    },
+    Kind {
+        name: "bridge member with rules",
+        before: "flow add 7 'actions=normal'",
+        many: 10_000,
+        add: bridge_member,
+        delete: |n| format!("delete loopback interface intfc loop{n}"),
+    },
+    Kind {
+        name: "static MAC address",
+        before: "set interface l2 bridge pg1 7",
+        many: MANY,
+        add: |n| format!("l2fib add {} 7 pg1 static", mac(n)),
+        delete: |n| format!("l2fib del {} 7", mac(n)),
+    },
+    Kind {
+        name: "static neighbour",
+        before: "set interface ip address pg1 100.64.0.1/10",
+        many: 20_000,
+        add: |n| format!("set ip neighbor {} static", neighbor(n)),
+        delete: |n| format!("set ip neighbor del {}", neighbor(n)),
+    },
+    Kind {
+        name: "address of one interface",
+        before: "",
+        many: 1000,
+        add: own_address,
+        delete: |n| deleted(own_address, n),
+    },
+    Kind {
+        name: "label",
+        before: "mpls table add 0",
+        many: MANY,
+        add: |n| format!("mpls local-label add {} eos via 10.1.0.1 pg1", label(n)),
+        delete: |n| format!("mpls local-label del {} eos", label(n)),
+    },
+    Kind {
+        name: "label that follows a route",
+        before: "mpls table add 0",
+        many: MANY,
+        add: |n| {
+            let (to, label) = (address(48, n), label(n));
+            format!(
+                "ip route add {to}/32 via 10.1.0.1 pg1
+                 mpls local-label add {label} {to}/32"
+            )
+        },
+        delete: |n| {
+            let (to, label) = (address(48, n), label(n));
+            format!(
+                "mpls local-label del {label} {to}/32
+                 ip route del {to}/32"
+            )
+        },
+    },
+    Kind {
+        name: "host that is proxied",
+        before: "enable ip6 interface pg0\nenable ip6 interface pg1",
+        many: 900,
+        add: |n| proxied_host("", n),
+        delete: |n| proxied_host("del", n),
+    },
+    Kind {
+        name: "interface with a table of its own",
+        before: "",
+        many: 900,
+        add: tabled_interface,
+        delete: no_tabled_interface,
     },
     Kind {
         name: "interface of the packet generator",
