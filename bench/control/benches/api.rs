@@ -484,7 +484,7 @@ fn steps() -> Result<Table> {
     Ok(table)
 }
 
-/// What takes how long with very many routes.
+/// Measures what clients ask for when there are very many routes.
 fn large() -> Result<Table> {
     let mut router = thalweg_bench_pg::Router::on_last_core();
     let dir = tempfile::tempdir()?;

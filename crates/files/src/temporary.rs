@@ -31,17 +31,15 @@ pub(crate) fn name() -> OsString {
     format!("{PREFIX}{number:0DIGITS$x}").into()
 }
 
-/// Says that this process writes a new file. False if another one has just taken it for a leftover.
+/// Marks a new file as one that this process writes. False if another process has just taken it for
+/// a leftover.
 ///
 /// # Errors
 /// If the system does not say.
 pub(crate) fn hold(file: &File) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Ok(false),
-        // Without locks, nobody removes it either.
-        Ok(()) | Err(_) => {}
-    }
-    Ok(fstat(file)?.st_nlink > 0)
+    // Other errors mean that there are no locks here: nobody removes it then.
+    let is_taken = flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    Ok(!is_taken && fstat(file)?.st_nlink > 0)
 }
 
 /// Removes what killed processes of this user have left in a directory. Only the first call for it
@@ -105,7 +103,7 @@ mod tests {
         new.write_all(b"new").unwrap();
         new.commit().unwrap();
         assert_eq!(fs::read(at("a")).unwrap(), b"new");
-        // It looks once.
+        // A process looks once.
         fs::write(&left, "half").unwrap();
         Replacement::new(&at("a")).unwrap();
         assert!(left.exists());

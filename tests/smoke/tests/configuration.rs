@@ -275,6 +275,11 @@ lab_test! {
             let text = router.cli("show configuration unresolved").map_err(|e| format!("{e:#}"))?;
             if text.contains("all of the configuration") { Ok(()) } else { Err(text) }
         })?;
+        // Its index is another one than it would have had, and nothing that was saved.
+        let differs = router.cli("config diff")?;
+        ensure!(differs.is_empty(), "{differs}");
+        let planned = router.cli("config plan")?;
+        ensure!(planned.trim().is_empty(), "{planned}");
         router.stop().map(drop)
     }
 

@@ -115,7 +115,7 @@ thalweg:
         for back in [0, 1].into_iter().filter(|back| *back < revisions) {
             self.router.cli(&format!("config diff rollback {back}"))?;
         }
-        // As the interfaces come up, or with what waits for them.
+        // Sessions may wait for their interfaces.
         wait_until_seen(WAIT_LIMIT, "the session", || {
             let all = self.router.cli("show nat44 sessions").map_err(|e| format!("{e:#}"))?;
             if all.contains("10.10.1.2") { Ok(()) } else { Err(all) }
@@ -190,7 +190,7 @@ fn during_commit(moments: usize) -> Result<()> {
         (done, new) = (done + usize::from(committed), new + usize::from(is_new));
         ensure!(victim.leftovers()? < FEW, "files are left lying about");
     }
-    eprintln!("{new} of {moments} were saved, {done} were told so");
+    eprintln!("{new} of {moments} were saved, {done} with an answer");
     victim.finish()
 }
 

@@ -22,7 +22,7 @@ pub struct NoRule(pub &'static str);
 pub struct Document {
     root: Node,
     items: Vec<Item>,
-    /// Of a running configuration, what is so by default.
+    /// Settings of a running configuration that are so by default.
     unsaid: Vec<Unsaid>,
     /// Parts that no section reads.
     unread: Vec<Part>,
@@ -235,7 +235,7 @@ impl<C> Catalog<C> {
         if parts.iter().filter(|part| part.add_to(&mut root)).count() == 0 {
             return Document { root, ..document };
         }
-        // With them the document may mean something else by default, such as other indices.
+        // Parts that are added may change what the document means by default, such as indices.
         if !document.unsaid.is_empty() && !self.is_so_by_default(&root, &document.unsaid) {
             for Unsaid { path, value, .. } in &document.unsaid {
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();

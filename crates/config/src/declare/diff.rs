@@ -78,7 +78,7 @@ struct Pair<'a> {
 /// Items that differ.
 struct Unlike<'a> {
     pairs: Vec<Pair<'a>>,
-    /// Whether there is a line at a path of them.
+    /// Paths of them, each with whether there is a line at it.
     is_reported: HashMap<&'a str, bool>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Unlike<'a> {
 
     fn add(&mut self, old: Option<&'a Item>, new: Option<&'a Item>) {
         let (a, b) = (old.map(place), new.map(place));
-        // What a document does not name is reported at a path above.
+        // A path above reports settings that a document does not name.
         let leads_to = |x: Option<&str>, y: Option<&str>| {
             x.zip(y).is_some_and(|(x, y)| x != y && is_above(x, y))
         };
@@ -132,8 +132,8 @@ impl<'a> Unlike<'a> {
         is_reported
     }
 
-    /// Items that no line is about, such as an order that follows from another one: their commands
-    /// say what differs.
+    /// Returns items that no line is about, such as an index that follows from an order: their
+    /// commands say how they differ.
     fn unreported(&self) -> impl Iterator<Item = Difference> {
         let seen = |place: &&str| self.is_reported.get(place) == Some(&true);
         let left = self.pairs.iter().filter(move |p| !p.places.iter().flatten().any(seen));
@@ -287,9 +287,9 @@ mod tests {
         assert_eq!(lines_of("", with).len(), 1);
     }
 
-    /// As indices are: by default they follow from an order, which no line is about.
+    /// Indices are such items: by default they follow from an order, which no line is about.
     #[test]
-    fn what_no_line_is_about_is_told_by_its_command_alone() {
+    fn an_item_without_a_line_is_shown_by_its_commands_alone() {
         let document = |indices: &[(&str, u32, &str)], mtu: u32| {
             let text = format!("interfaces: {{a: {{mtu: {mtu}}}, b: {{}}}}");
             let of = |(name, n, path): &(&str, u32, &str)| {
@@ -312,12 +312,12 @@ mod tests {
         let path = "thalweg.interfaces.b.index";
         let saved = document(&[("a", 1, ""), ("b", 2, "")], 1500);
         let now = document(&[("a", 1, ""), ("b", 3, path)], 9000);
-        let told = [
+        let lines_of_both = [
             "- interfaces.a.mtu: 1500\n+ interfaces.a.mtu: 9000",
             "- thalweg.interfaces.b.index: `set index b 2'\n\
              + thalweg.interfaces.b.index: `set index b 3'",
         ];
-        assert_eq!(lines(&saved, &now), told);
+        assert_eq!(lines(&saved, &now), lines_of_both);
         // A document that says nothing of indices leaves them open.
         let open = document(&[], 9000);
         assert!(lines(&open, &now).is_empty());

@@ -411,12 +411,12 @@ impl Grammar {
     }
 }
 
-/// What follows a key at the beginning of a path; `None` if that is not its first key.
+/// Returns the rest of a path behind its first key, if that is `key`.
 fn after<'a>(path: &'a str, key: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(key)?;
     match rest.strip_prefix('.') {
         Some(rest) => Some(rest),
-        // What is below a part of a list is not named.
+        // Parts of lists have no names below them.
         None => (rest.is_empty() || rest.starts_with('[')).then_some(""),
     }
 }

@@ -66,7 +66,7 @@ pub struct Dump<'a> {
     pub(crate) hidden: HashSet<String>,
 }
 
-/// What is so by default, and how a document would say it.
+/// A setting that is so by default, and how a document would say it.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsaid {
     /// Its item.

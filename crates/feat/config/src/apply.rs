@@ -37,7 +37,7 @@ struct Target {
     previous: Arc<Document>,
 }
 
-/// Nobody sees the plan of what goes on in the background.
+/// Shape of plans in the background, which nobody sees.
 const UNSEEN: Shape = Shape { format: Format::Text, all: false };
 
 /// Keys of items that a change is about.
@@ -272,7 +272,7 @@ impl Apply {
         self.phase = Phase::Running;
     }
 
-    /// What it is doing, for those who wait.
+    /// Says what it is doing, for people who wait.
     fn doing(&self) -> String {
         let way_back = if self.failure.is_some() { ", on the way back" } else { "" };
         match &self.phase {

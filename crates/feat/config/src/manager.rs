@@ -103,7 +103,7 @@ pub struct Manager {
     /// Settings that are not in force, and why.
     unresolved: Arc<Vec<Part>>,
     /// When they are tried again.
-    retry: Option<TimerId>,
+    retry: Option<(TimerId, Instant)>,
     /// Pause before they are tried again without an event.
     pause: Duration,
 }
@@ -228,8 +228,13 @@ fn retry_in(c: &mut Control, after: Duration) {
     if state.borrow().unresolved.is_empty() {
         return;
     }
-    let old = state.borrow_mut().retry.take();
-    if let Some(timer) = old {
+    // An event that comes during a try asks for another one soon, and not after the pause.
+    let (old, at) = (state.borrow_mut().retry.take(), clock::now() + after);
+    if let Some((timer, due)) = old {
+        if due <= at {
+            state.borrow_mut().retry = Some((timer, due));
+            return;
+        }
         c.cancel(timer);
     }
     let timer = c.after(after, |c| {
@@ -241,7 +246,7 @@ fn retry_in(c: &mut Control, after: Duration) {
             false => crate::apply::retry(c),
         }
     });
-    state.borrow_mut().retry = Some(timer);
+    state.borrow_mut().retry = Some((timer, at));
 }
 
 /// Sets the router's configuration file.

@@ -1,8 +1,8 @@
-//! What an application says of itself while it takes long.
+//! Words of an application that takes long.
 
 use std::time::{Duration, Instant};
 
-/// Time without a word after which it says what it is doing. Short ones say nothing.
+/// Time without a word after which an application says what it is doing. Short ones say nothing.
 const FIRST: Duration = Duration::from_millis(500);
 
 /// Time between two words.
@@ -21,7 +21,7 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Returns what is to be said of `doing`, if it is time for a word and there is a new one.
+    /// Returns a line about `doing`, if it is time for a word and there is a new one.
     pub(crate) fn word(&mut self, now: Instant, doing: impl FnOnce() -> String) -> Option<String> {
         if now < self.at {
             return None;

@@ -214,7 +214,7 @@ impl Store {
             let _ = fs::remove_file(path);
         }
         if let Err(e) = saved?.commit() {
-            // It becomes one with the next text that is saved.
+            // Saving the next text makes a revision of it.
             tracing::warn!("configuration: saved, but not as a revision: {e}");
         }
         for old in self.revisions()?.iter().skip(KEPT) {

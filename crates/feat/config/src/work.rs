@@ -100,7 +100,7 @@ impl Source {
             Source::Revision(store, back) => {
                 let (revision, name, text) = found(store, *back)?;
                 match revision.number {
-                    // What it leaves out was so by default.
+                    // Settings that it leaves out were so by default.
                     Some(_) => catalog.load_saved(&name, &text)?,
                     None => catalog.load(&name, &text)?,
                 }
@@ -159,7 +159,7 @@ fn read_named(
     })?)
 }
 
-/// What a document must be.
+/// Demands on a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Must {
     /// Without mistakes.
@@ -235,7 +235,7 @@ impl<R: Send + 'static> Work<R> {
         Ok(Work { state: State::Collecting(collected, Box::new(job)), big })
     }
 
-    /// Whether the running configuration is still being collected.
+    /// Returns whether the running configuration is still being collected.
     pub(crate) fn is_collecting(&self) -> bool {
         matches!(self.state, State::Collecting(..))
     }

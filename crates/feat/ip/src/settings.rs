@@ -601,7 +601,7 @@ struct Order<'a, A> {
     connected: HashSet<Prefix<A>>,
     /// Lengths of prefixes that there are, longest first.
     lengths: Vec<u8>,
-    /// What covers the next hops seen so far: very many routes may have the same.
+    /// Routes that cover the next hops seen so far: very many routes may have the same.
     covers: RefCell<HashMap<A, Option<Prefix<A>>>>,
 }
 

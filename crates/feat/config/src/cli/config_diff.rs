@@ -48,7 +48,7 @@ impl Command<Control> for ConfigDiff {
         args.end()?;
         let other = match is_file {
             true => (document(c, file)?, Must::BeRight),
-            // What was unresolved when it was saved is a part of it.
+            // A revision has parts that were unresolved when it was saved.
             false => (revision(c, back)?, Must::BeReadable),
         };
         let format = out.format();

@@ -67,7 +67,7 @@ fn answers_are_summaries_unless_all_is_asked_for() {
     router.stop();
 }
 
-/// What is missing, and what is wrong, may be as much.
+/// Missing and wrong settings may be as many.
 #[test]
 fn very_many_mistakes_are_counted() {
     const ROUTES: usize = 3000;
@@ -106,7 +106,7 @@ fn an_apply_that_takes_long_says_what_it_does() {
     let mut execution = Execution::new(script);
     let (begin, mut said) = (Instant::now(), String::new());
     let end = loop {
-        // A look at the time of its own: what it says is by a later one.
+        // The word is due by the next look at the time.
         let silent = said.is_empty() && begin.elapsed() > Duration::from_millis(600);
         let budget = Duration::from_millis(2);
         match execution.step(&router.tree, &mut router.c, Instant::now(), budget) {

@@ -1,18 +1,28 @@
-//! What names something that is not there waits for it, and is in force once that has come.
+//! Settings that name something which is not there wait for it, and are in force once that has come.
 
 use crate::router::{ONE, Router};
 use crate::setters::SETTERS;
 use crate::whole::{start_with, wait};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+use thalweg_feat_config::manager::is_idle;
 
 /// Items that are always described along with what needs them: by the same part of a document, or
 /// by one that must be there, which the document's check says.
-const TOGETHER: &[&str] =
-    &["bridge", "bridge port", "index", "ip-table of", "ip6-table of", "link-mtu", "nat44"];
+const TOGETHER: &[&str] = &[
+    "bridge",
+    "bridge port",
+    "index",
+    "ip-table of",
+    "ip6-table of",
+    "link-mtu",
+    "nat44",
+    "nat44 vrf table",
+    "router-advertisements of",
+];
 
-/// What may come later, by the first words of its item's key, with parts of documents that name it
-/// and the commands that make it come.
+/// Things that may come later, by the first words of their items' keys, with parts of documents that
+/// name them and the commands that make them come.
 const LATER: &[(&str, &[(&str, &str)])] = &[
     (
         "interface",
@@ -111,10 +121,11 @@ fn every_kind_of_reference_is_known() {
     assert!(unknown.is_empty(), "may these come later? Then put them into LATER: {unknown:#?}");
 }
 
+/// Without an event, settings are tried again after this time.
+const EVENTLESS: Duration = Duration::from_secs(10);
+
 #[test]
 fn what_waits_is_completed_by_what_comes() {
-    // Without an event, it would be tried again after this time.
-    const EVENTLESS: Duration = Duration::from_secs(10);
     let _one = ONE.lock();
     let mut wrong = Vec::new();
     for (text, comes) in LATER.iter().flat_map(|(_, documents)| documents.iter()) {
@@ -148,7 +159,29 @@ fn what_waits_is_completed_by_what_comes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// An interface that is deleted takes its settings with it; those of others wait.
+/// Something comes while what waits is being tried again because of something else.
+#[test]
+fn an_event_during_a_try_is_not_lost() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let routes: String =
+        (0..500).map(|n| format!("10.9.{}.{}/32: pg8, ", n / 250, n % 250)).collect();
+    start_with(
+        &mut router,
+        &format!("thalweg: {{ip-tables: {{0: {{routes: {{{routes} 10.8.0.0/16: pg7}}}}}}}}\n"),
+    );
+    let begin = Instant::now();
+    router.run("create packet-generator interface pg8");
+    wait(&mut router, "the next try", |r| !is_idle(&r.c));
+    router.run("create packet-generator interface pg7");
+    wait(&mut router, "all", |r| {
+        r.run("show configuration unresolved").contains("all of the configuration is in force")
+    });
+    assert!(begin.elapsed() < EVENTLESS, "{:?}", begin.elapsed());
+    router.stop();
+}
+
+/// Tries for one thing touch nothing else.
 #[test]
 fn waiting_for_one_thing_disturbs_nothing_else() {
     let _one = ONE.lock();
@@ -160,7 +193,7 @@ fn waiting_for_one_thing_disturbs_nothing_else() {
     );
     let fib = router.run("show ip fib 10.8.0.0/16");
     router.run("ip table add 7\ncreate packet-generator interface pg6");
-    wait(&mut router, "the next try", |r| thalweg_feat_config::manager::is_idle(&r.c));
+    wait(&mut router, "the next try", |r| is_idle(&r.c));
     router.settle();
     assert_eq!(router.run("show ip fib 10.8.0.0/16"), fib);
     assert!(router.run("show configuration unresolved").contains("10.9.0.0/16"));

@@ -247,6 +247,51 @@ fn indices_that_others_took_are_given_back() {
     router.stop();
 }
 
+/// An interface whose device comes late has another index than it would have had. A file that a
+/// person wrote leaves that open.
+#[test]
+fn an_index_that_nobody_asked_for_is_no_difference() {
+    let _one = ONE.lock();
+    let (mut router, file) = with_file();
+    let early = "interfaces: {pg0: {}}\nloopbacks: {loop0: {}}\n";
+    fs::write(&file, early).unwrap();
+    router.run("config apply");
+    fs::write(&file, early.replace("pg0: {}", "pg0: {}, pg1: {}")).unwrap();
+    router.run("config apply");
+    assert_eq!(["pg0", "loop0", "pg1"].map(|name| index(&mut router, name)), [1, 2, 3]);
+    assert_eq!(router.run("config diff"), "");
+    assert!(router.run("config rollback 0").contains("nothing to do"));
+    // A text of the router's own says it.
+    router.run("config commit\ndelete packet-generator interface pg1");
+    assert!(router.run("config diff").contains("- interfaces.pg1.mtu: 1500"));
+    router.run("config rollback 0");
+    assert_eq!(["pg0", "loop0", "pg1"].map(|name| index(&mut router, name)), [1, 2, 3]);
+    router.stop();
+}
+
+/// An interface that is not there takes no index from those that are.
+#[test]
+fn what_is_unresolved_moves_no_index() {
+    let _one = ONE.lock();
+    let (mut router, file) = with_file();
+    start_with(
+        &mut router,
+        "interfaces: {host-nosuchdevice: {}, pg0: {}}\nloopbacks: {loop0: {}}\n",
+    );
+    router.run("config commit");
+    assert_eq!(["pg0", "loop0"].map(|name| index(&mut router, name)), [1, 2]);
+    assert_eq!(router.run("config diff"), "");
+    let text = router.run("config rollback 0");
+    assert!(text.contains("1 unresolved") && !text.contains("delete"), "{text}");
+    assert_eq!(["pg0", "loop0"].map(|name| index(&mut router, name)), [1, 2]);
+    let saved = fs::read_to_string(&file).unwrap();
+    let mut second = Router::start();
+    start_with(&mut second, &saved);
+    assert_eq!(["pg0", "loop0"].map(|name| index(&mut second, name)), [1, 2]);
+    second.stop();
+    router.stop();
+}
+
 #[test]
 fn a_reserved_index_is_a_setting() {
     let _one = ONE.lock();
