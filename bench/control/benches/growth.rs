@@ -172,8 +172,8 @@ fn neighbor(n: usize) -> String {
     format!("pg1 {} {}", address(100, n + (64 << 16) + 2), mac(n))
 }
 
-fn own_address(n: usize) -> String {
-    format!("set interface ip address pg1 {}/30", address(60, 4 * n + 1))
+fn own_address(del: &str, n: usize) -> String {
+    format!("set interface ip address {del} pg1 {}/30", address(60, 4 * n + 1))
 }
 
 /// A host that the router answers for on the other port.
@@ -338,8 +338,8 @@ const ALL: [Kind; 23] = [
         name: "address of one interface",
         before: "",
         many: 1000,
-        add: own_address,
-        delete: |n| deleted(own_address, n),
+        add: |n| own_address("", n),
+        delete: |n| own_address("del", n),
     },
     Kind {
         name: "label",

@@ -351,10 +351,11 @@ pub fn remove<A: Address>(
         };
         list.remove(i);
         let is_last = list.iter().all(|a| a.subnet() != Ok(subnet));
+        // Subnets do not overlap: addresses of others add other routes.
         let stays: Vec<Prefix<A>> = list
             .iter()
-            .filter_map(|a| Some((a.addr, a.subnet().ok()?)))
-            .flat_map(|(a, p)| family.routes(sw_if, a, p))
+            .filter(|a| a.subnet() == Ok(subnet))
+            .flat_map(|a| family.routes(sw_if, a.addr, subnet))
             .map(|(p, _)| p)
             .collect();
         if is_last && let Some(all) = ip.subnets.get_mut(&id) {
