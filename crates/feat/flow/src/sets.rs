@@ -220,7 +220,7 @@ impl Sets {
 struct Naming(HashMap<String, BTreeSet<(u32, u64)>>);
 
 impl Naming {
-    /// Notes that there is a rule, or is no more.
+    /// Notes that a rule has come, or gone.
     fn note(&mut self, (set, number): (u32, u64), rule: &Rule, is: bool) {
         for name in rule.interfaces() {
             if is {
