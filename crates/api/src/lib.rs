@@ -3,9 +3,9 @@
 //! This crate knows no feature. A message is a struct with `#[derive(`[`Message`]`)]`, which
 //! `cargo xtask api` writes from VPP's description. A feature has a [`Service`] that handles it: a
 //! [`Call`], a [`Dump`] or a [`Stream`] over the main thread's state. Encoding, decoding, the CRC
-//! and the JSON description come from the struct. The binary collects the services in a [`Registry`]; a
-//! [`server::Server`] accepts clients on a thread of its own, and the main thread handles their
-//! requests in [`Hub::serve`].
+//! and the JSON description come from the struct. The binary collects the services in a
+//! [`Registry`]; a [`server::Server`] accepts clients on a thread of its own, and the main thread
+//! handles their requests in [`Hub::serve`].
 //!
 //! # Protocol
 //!

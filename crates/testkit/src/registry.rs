@@ -190,7 +190,7 @@ pub fn rustfmt(source: &str) -> String {
 pub fn is_same_code(a: &str, b: &str) -> bool {
     let squeeze = |text: &str| {
         let text: String = text.split_whitespace().collect();
-        text.replace(",]", "]").replace(",}", "}")
+        text.replace(",]", "]").replace(",}", "}").replace(",)", ")")
     };
     squeeze(a) == squeeze(b)
 }

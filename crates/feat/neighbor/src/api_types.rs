@@ -94,14 +94,14 @@ fn notify(c: &mut Control, change: &NeighborChange) {
     };
     watchers.first.notify(&clients, |pid, filter| {
         let wanted = change.mac.is_some() && concerns(filter);
-        wanted.then(|| IpNeighborEvent { pid, neighbor: neighbor })
+        wanted.then_some(IpNeighborEvent { pid, neighbor })
     });
     watchers.second.notify(&clients, |pid, filter| {
         let flags = match change.mac {
             Some(_) => IpNeighborEventFlags::ADDED,
             None => IpNeighborEventFlags::REMOVED,
         };
-        concerns(filter).then(|| IpNeighborEventV2 { pid, flags, neighbor: neighbor })
+        concerns(filter).then_some(IpNeighborEventV2 { pid, flags, neighbor })
     });
 }
 
