@@ -1,6 +1,8 @@
 //! FRRouting in a network namespace, apart from any that the system runs: its own configuration and
 //! sockets, as whoever runs it, without the users and groups of its package.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
@@ -58,9 +60,7 @@ impl Frr {
         let (conf, pid) = (file(format!("{name}.conf")), file(format!("{name}.pid")));
         fs::write(&conf, config).with_context(|| format!("write {}", conf.display()))?;
         let wrapper = ["unshare", "-m", "sh", "-c", APART, "sh"];
-        let libraries = self.peer.library_dir();
-        let dirs = [libraries.join("frr"), libraries];
-        let path = std::env::join_paths(dirs).unwrap_or_default();
+        let path = self.libraries();
         let program = self.peer.path(&format!("usr/lib/frr/{name}"));
         let mut command = self
             .ns
@@ -90,19 +90,24 @@ impl Frr {
         Ok(())
     }
 
+    /// Where its libraries are, and those of others that were unpacked with it.
+    fn libraries(&self) -> OsString {
+        let usual = self.peer.library_dir();
+        let early = self.peer.path("lib").join(usual.file_name().unwrap_or_default());
+        env::join_paths([usual.join("frr"), usual, early]).unwrap_or_default()
+    }
+
     /// Returns the answer to a command of `vtysh`.
     ///
     /// # Errors
     /// If it fails.
     pub fn vtysh(&self, command: &str) -> Result<String> {
-        let libraries = self.peer.library_dir();
-        let dirs = [libraries.join("frr"), libraries];
         self.peer
             .command(Some(&self.ns), VTYSH)
             .arg("--vty_socket")
             .arg(self.dir.path())
             .args(["-c", command])
-            .env("LD_LIBRARY_PATH", std::env::join_paths(dirs).unwrap_or_default())
+            .env("LD_LIBRARY_PATH", self.libraries())
             .output()
     }
 

@@ -5,7 +5,8 @@ use crate::options::OWN_NAMESPACE;
 use crate::pairs::{self, Made, PairView};
 use crate::{gate, options, startup};
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Interface, Item, Kind, Name, Rule, Section, Value, interface_key, rank,
+    Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
+    rank,
 };
 use thalweg_graph::Control;
 
@@ -100,6 +101,12 @@ impl Section<Control> for Settings {
         list(doc, "osi-protocols", "lcp osi-proto", |n| format!("{n:#04x}"), out);
         for (name, found) in doc.entries(&[LCP[0], LCP[1], "punt-limits"]) {
             let Some(rate) = found.node.u32() else { continue };
+            if Class::named(name).is_none() {
+                let all = Class::ALL.map(Class::name).join(", ");
+                let text = format!("there is no class `{name}' of punted packets, but {all}");
+                out.problem(Problem::at(found.node, found.path, text));
+                continue;
+            }
             let key = format!("set punt class {name}");
             let set = format!("{key} {rate}");
             let unset = format!("{key} default");
@@ -172,5 +179,7 @@ mod tests {
             "lcp default netns dataplane\nlcp ethertype enable 0x88cc\nlcp osi-proto enable 0x83\n\
              set punt class bgp 7"
         );
+        let said = commands("thalweg:\n  lcp:\n    punt-limits: {egp: 7}\n");
+        assert!(said.contains("there is no class `egp'"), "{said}");
     }
 }
