@@ -92,7 +92,7 @@ thalweg:
     fn kill_during(&mut self, command: &str, takes: Duration) -> Result<bool> {
         let (socket, line) = (self.router.socket().to_owned(), command.to_owned());
         let asked = thread::spawn(move || Client::connect(&socket)?.run(&line));
-        // Random, and not an event: any moment will do.
+        // Paced: a random moment, whatever happens then.
         thread::sleep(takes.mul_f64(1.2 * self.rng.f64()));
         self.router.kill_and_start(&self.config)?;
         let answer = asked.join().map_err(|_| anyhow::anyhow!("the client panicked"))?;

@@ -1,4 +1,4 @@
-//! Long lists for people: their first lines, and how many there are of each kind of setting.
+//! Long lists as text: their first lines, and how many there are of each kind of setting.
 
 use super::diff::Difference;
 use super::part::Part;

@@ -272,7 +272,7 @@ impl Apply {
         self.phase = Phase::Running;
     }
 
-    /// Says what it is doing, for people who wait.
+    /// Says what it is doing.
     fn doing(&self) -> String {
         let way_back = if self.failure.is_some() { ", on the way back" } else { "" };
         match &self.phase {

@@ -1,4 +1,4 @@
-//! Settings that name something which is not there wait for it, and are in force once that has come.
+//! Settings that name something which is not there wait for it, and are in force once it has come.
 
 use crate::router::{ONE, Router};
 use crate::setters::SETTERS;
@@ -21,8 +21,8 @@ const TOGETHER: &[&str] = &[
     "router-advertisements of",
 ];
 
-/// Things that may come later, by the first words of their items' keys, with parts of documents that
-/// name them and the commands that make them come.
+/// Things that may come later, by the first words of their items' keys, with parts of documents
+/// that name them and the commands that make them come.
 const LATER: &[(&str, &[(&str, &str)])] = &[
     (
         "interface",
