@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(Kind::LOAD_BALANCE.number(), Kind::LOAD_BALANCE_COMPLETE.number());
         let groups = (0..=u8::MAX).map(Kind).filter(|k| k.is_group() && !k.is_sent()).count();
         assert_eq!(groups, 4);
-        assert_eq!(Kind::INTERFACE_RX.number(), OWN.len() - 1);
+        assert_eq!(Kind::AS_WRITTEN.number(), OWN.len() - 1);
     }
 
     #[test]
