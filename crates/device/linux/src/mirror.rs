@@ -1,8 +1,8 @@
 //! Links of a namespace, kept as they are wanted and reported as they are: the means by which a
 //! router and Linux follow each other.
 //!
-//! A thread in the namespace does both, one after the other. It takes *orders*, which say what of a
-//! link is to be changed, and listens to the kernel; whatever link either concerns is then looked
+//! A thread in the namespace does both, one after the other. It takes *orders*, which change a link,
+//! and listens to the kernel; whatever link either concerns is then looked
 //! at, and reported whole with the number of the last order that it has seen done. Notices only say
 //! where to look: a change that is no longer true is never reported, and a router's own change
 //! comes back as what it ordered. A report from before the last order says nothing about what that
@@ -70,7 +70,7 @@ pub struct Refusal {
 /// A link as the kernel has it.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Number of the last order, of any link, that was done before the kernel was asked; 0 for none.
+    /// Number of the last order, of any link, that was done before the kernel was asked, or 0.
     pub order: u64,
     /// The link; `None` if there is none.
     pub link: Option<Link>,
@@ -89,7 +89,7 @@ pub struct Seen {
 pub struct Report {
     /// Links, by index.
     pub links: BTreeMap<u32, Seen>,
-    /// VLAN links on links that are watched, by index: as they are, or `None` for one that went away.
+    /// VLAN links on links that are watched, by index: as they are, or `None` for one that is gone.
     pub vlans: BTreeMap<u32, Option<Link>>,
     /// Neighbours: as they are, or `None` for one that went away.
     pub neighbours: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
@@ -274,7 +274,7 @@ struct Worker {
     dirty: BTreeSet<u32>,
     /// Links that were down since they were looked at.
     downs: BTreeSet<u32>,
-    /// Links whose neighbours are to be listed.
+    /// Links whose neighbours wait to be listed.
     unlisted: BTreeSet<u32>,
 }
 
@@ -453,7 +453,7 @@ impl Worker {
         Ok(Seen { order: self.done, link, addresses, vrf, was_down, refused: Vec::new() })
     }
 
-    /// Returns whether the owner is to be told that something waits.
+    /// Returns whether something waits of which the owner does not know.
     fn has_news(&self) -> bool {
         let mut shared = self.room.lock();
         let report = &shared.report;

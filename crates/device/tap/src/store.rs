@@ -77,11 +77,11 @@ pub(crate) fn forget(namespace: NamespaceId, device: &str) {
 
 /// Tells the service manager, if there is one that listens.
 fn tell(state: &[NotifyState<'_>], fds: &[std::os::fd::BorrowedFd<'_>]) {
-    let told = match fds {
+    let sent = match fds {
         [] => sd_notify::notify(state),
         fds => sd_notify::notify_with_fds(state, fds),
     };
-    if let Err(e) = told {
+    if let Err(e) = sent {
         tracing::warn!("the service manager does not keep TAPs over a restart: {e}");
     }
 }

@@ -486,7 +486,7 @@ pub fn set_enabled<A: Address>(
     Ok(())
 }
 
-/// Makes an interface speak a version of IP for somebody else's sake, such as its twin in Linux,
+/// Makes an interface speak a version of IP for a feature's sake, such as its twin in Linux,
 /// which may have no address either: this is no part of the configuration. It ends with the
 /// interface.
 ///

@@ -157,7 +157,7 @@ pub struct Ip<A: Address> {
     down: BTreeSet<SwIfIndex>,
     /// Interfaces that speak the version without an address.
     enabled: BTreeSet<SwIfIndex>,
-    /// Interfaces that speak the version for somebody else's sake.
+    /// Interfaces that speak the version for a feature's sake.
     spoken: BTreeSet<SwIfIndex>,
     /// Tables whose routes are being replaced, each with the prefixes added since.
     replacing: BTreeMap<TableId, Added<A>>,

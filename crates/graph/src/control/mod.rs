@@ -22,7 +22,7 @@ pub use hand_off::HandOffView;
 pub use launch::on_panic;
 use launch::{Places, spawn, thread_name};
 pub use messages::Asked;
-use state::State;
+use state::{ByType, State};
 
 use crate::arc::{ArcConfig, ArcTable};
 use crate::clock;
@@ -233,10 +233,10 @@ pub struct Control {
     arcs: Vec<ArcConfig>,
     arc_table: Arc<ArcTable>,
     workers: Vec<WorkerHandle>,
-    states: HashMap<TypeId, State>,
+    states: ByType<State>,
     /// Events between features, by type.
-    channels: HashMap<TypeId, Rc<dyn Any>>,
-    shared: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    channels: ByType<Rc<dyn Any>>,
+    shared: ByType<Arc<dyn Any + Send + Sync>>,
     /// Types of the values that each worker has one of; their position is their index.
     per_worker: RefCell<Vec<TypeId>>,
     topics: Vec<(&'static str, Handler)>,
@@ -318,9 +318,9 @@ impl Control {
             arcs: Vec::new(),
             arc_table: Arc::default(),
             workers: Vec::new(),
-            states: HashMap::new(),
-            channels: HashMap::new(),
-            shared: HashMap::new(),
+            states: ByType::default(),
+            channels: ByType::default(),
+            shared: ByType::default(),
             per_worker: RefCell::default(),
             topics: Vec::new(),
             timers: BinaryHeap::new(),

@@ -4,8 +4,34 @@ use super::Control;
 use crate::worker::PerWorker;
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Things by their types.
+pub(super) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeHasher>>;
+
+/// Hashes a type's number as itself: the compiler has made it by hashing, and looking up state is
+/// what commands do most.
+#[derive(Default)]
+pub(super) struct TypeHasher(u64);
+
+impl Hasher for TypeHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 ^= number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// A feature's state on the main thread.
 pub(super) struct State {

@@ -14,8 +14,8 @@ use thalweg_testkit::sized;
 /// Few fill the pages of the tables that changes share.
 const FEW: usize = 260;
 const MEASURED: usize = 20;
-/// With many, one more may take this much longer; of a bridge's members, which frames are flooded to
-/// in the order of one list, that list is copied.
+/// With many, one more may take this much longer. The list of a bridge's members, in whose order
+/// frames are flooded, is copied.
 const MOST: f64 = 2.5;
 const MOST_OF_A_BRIDGE: f64 = 5.0;
 /// Below this, other programs decide.

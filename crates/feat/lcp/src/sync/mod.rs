@@ -1,11 +1,11 @@
 //! Interfaces and their twins have the same state.
 //!
 //! For each namespace with twins there is a [mirror](thalweg_device_linux::mirror), a thread that
-//! reports twins as they are and changes them as ordered. [`seen`] takes from its reports what Linux
-//! has changed to the interface, always; [`wanted`] orders what the interface has and the twin has
-//! not, while `lcp lcp-sync` is on. Of what both change, the last one wins: a report from before the
-//! last order is not looked at, as another follows it. Nothing that is equal is set, so that one
-//! side's change does not come back.
+//! reports twins as they are and changes them as ordered. [`seen`] always takes from its reports to
+//! the interface what Linux has changed; [`wanted`] orders what the interface has and the twin has
+//! not, while `lcp lcp-sync` is on. Of what both change, the last one wins: a report from before
+//! the last order is not looked at, as another follows it. Nothing that is equal is set, so that
+//! one side's change does not come back.
 //!
 //! | | interface to twin | twin to interface |
 //! | --- | --- | --- |
@@ -17,7 +17,7 @@
 //! | VRF | never | always, if the interface has no written addresses |
 //! | neighbours | never | those that the interface has not written |
 //!
-//! IPv6 addresses that the kernel takes from a twin that goes down are none that somebody deleted:
+//! IPv6 addresses that the kernel takes from a twin that goes down are not deleted by a user:
 //! written ones stay on the interface, and come back with the twin.
 
 mod addresses;
@@ -68,7 +68,7 @@ struct Twin {
     /// It was down since it was known to be so: a report came that was not looked at.
     was_down: bool,
     /// It was there before the router, whose start is not over: nothing is ordered or taken yet, as
-    /// the router has not been told all.
+    /// the router does not know all.
     is_held: bool,
     /// Addresses that both sides have had: one that the interface loses is taken from the twin.
     shared: BTreeSet<Prefixed>,

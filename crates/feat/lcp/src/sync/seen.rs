@@ -87,7 +87,7 @@ fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known, was_dow
         note(c, phy, &format!("the MTU {}", now.mtu), done);
     }
     set_vrf(c, phy, before.vrf, now.vrf);
-    // Last, so that an interface comes up as it is to be.
+    // Last, so that an interface that comes up is complete.
     if now.up != before.up && now.up != view.admin_up {
         let done = interface::set_admin(c, phy, now.up);
         note(c, phy, if now.up { "that it is up" } else { "that it is down" }, done);

@@ -25,7 +25,7 @@ pub(super) fn take(c: &mut Control, ns: NamespaceId, index: u32, link: Option<Li
     }
 }
 
-/// Makes the sub-interface whose twin a VLAN link is to be, unless it is there, and the pair.
+/// Makes the sub-interface for a VLAN link, unless it is there, and the pair.
 fn make_sub(c: &mut Control, lower: SwIfIndex, link: &Link) -> Result<(), String> {
     let Some((tpid, id)) = link.vlan else { return Ok(()) };
     let kind = [TagKind::Dot1q, TagKind::Dot1ad].into_iter().find(|kind| kind.tpid() == tpid);

@@ -10,7 +10,7 @@ use thalweg_feat_ip::Ip;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
-/// Orders what a twin lacks, as far as that is to be passed.
+/// Orders what a twin lacks, as far as that is passed.
 pub(super) fn push(c: &Control, phy: SwIfIndex) {
     order(c, phy, false);
 }
