@@ -1,12 +1,11 @@
 //! Links of a namespace, kept as they are wanted and reported as they are: the means by which a
 //! router and Linux follow each other.
 //!
-//! A thread in the namespace does both, one after the other. It takes *orders*, which change a link,
-//! and listens to the kernel; whatever link either concerns is then looked
-//! at, and reported whole with the number of the last order that it has seen done. Notices only say
-//! where to look: a change that is no longer true is never reported, and a router's own change
-//! comes back as what it ordered. A report from before the last order says nothing about what that
-//! changes.
+//! A thread in the namespace does both, one after the other. It takes *orders*, which change a
+//! link, and listens to the kernel; whatever link either concerns is then looked at, and reported
+//! whole with the number of the last order that it has seen done. Notices only say where to look: a
+//! change that is no longer true is never reported, and a router's own change comes back as what it
+//! ordered. A report from before the last order says nothing about what that changes.
 
 use crate::{Namespace, NamespaceError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
