@@ -60,7 +60,8 @@ impl Keeper {
         );
         for (at, (_, fd)) in kept.iter().enumerate() {
             // An open by way of `/proc` would be another queue, of no device.
-            let _ = write!(script, " {}<&{}", at + 3, fd.as_raw_fd());
+            // The program has each once, or a device would never go.
+            let _ = write!(script, " {to}<&{fd} {fd}<&-", to = at + 3, fd = fd.as_raw_fd());
         }
         script
     }
