@@ -233,6 +233,10 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     }
 }
 
+/// The event that the kernel's end of a TAP went away, or is there again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostChanged(pub SwIfIndex);
+
 /// The kernel's end of a TAP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostView {
@@ -405,6 +409,7 @@ impl Tap {
         }
         self.send_by(c, sw_if);
         self.missed.set(0);
+        c.publish(HostChanged(sw_if));
     }
 
     /// Uses a device in place of the one that went away.
@@ -420,6 +425,7 @@ impl Tap {
         if interface::view(c, sw_if)?.admin_up {
             self.set_admin(c, sw_if, true)?;
         }
+        c.publish(HostChanged(sw_if));
         Ok(())
     }
 

@@ -223,4 +223,33 @@ lab_test! {
         assert!(p.addresses().is_empty());
         Ok(())
     }
+
+    /// What watches twins does not keep their namespace, and a new one of its name gets twins.
+    fn a_namespace_goes_and_comes_back() {
+        let name = format!("thalweg-lcp-{}", std::process::id());
+        let mut ns = Netns::named(&name)?;
+        let mut lab = Lab::of(&FEATURE).start();
+        lab.ok("set interface ip address test0 192.0.2.1/24");
+        lab.ok("lcp lcp-sync on");
+        lab.ok(&format!("lcp create test0 host-if e0 netns {name}"));
+        lab.ok("set interface state test0 down");
+        for round in 0..2 {
+            let mut p = Pair { lab, ns };
+            p.until_linux("the address", "192.0.2.1/24");
+            p.ns.ip(&format!("address add 198.51.100.{round}/32 dev e0"))?;
+            p.until("found", |p| p.has(&format!("198.51.100.{round}/32")));
+            Pair { lab, ns } = p;
+            ns.remove();
+            lab.until("nobody to watch", |lab| sync::namespaces(&lab.c).is_empty());
+            let ip = lab.c.state::<Ip<u32>>();
+            let sw_if = lab.sw_if(0);
+            assert_eq!(ip.borrow().addresses(sw_if).len(), 1, "what was written stays");
+            ns = Netns::named(&name)?;
+        }
+        let mut p = Pair { lab, ns };
+        p.until_linux("the address", "192.0.2.1/24");
+        // The interface is down, and so is the new twin.
+        assert!(!p.linux().contains(",UP"), "{}", p.linux());
+        Ok(())
+    }
 }

@@ -136,7 +136,6 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event: &InterfaceEvent| match *event {
         InterfaceEvent::State(i) => {
             follow_link(c, i);
-            moved(c, i);
             wanted::push(c, i);
             wanted::push_above(c, i);
         }
@@ -147,6 +146,7 @@ pub(crate) fn init(c: &mut Control) {
         InterfaceEvent::Mac(i) => wanted::push(c, i),
         _ => {}
     });
+    c.subscribe(|c, event: &tap::HostChanged| moved(c, event.0));
     c.subscribe(|c, _: &Started| start(c));
     c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
     c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
@@ -305,18 +305,21 @@ fn detach(c: &Control, phy: SwIfIndex) -> Option<Twin> {
     Some(twin)
 }
 
-/// Follows a twin that is another device now: its namespace came back, or it was made again.
+/// Follows a twin that is another device now, as its namespace came back or it was made again, and
+/// none that is away: what watches it would keep its namespace from going.
 fn moved(c: &mut Control, host: SwIfIndex) {
     let Some(pair) = c.state::<Pairs>().borrow().of_host(host).cloned() else { return };
     // Its index is another one, too.
     make::name_twin(c, pair.phy);
-    let Some((now, _)) = place(c, &pair) else { return };
+    let now = place(c, &pair).map(|(at, _)| at);
     let before = c.state::<Sync>().borrow().twins.get(&pair.phy).map(|twin| twin.place);
-    if before == Some(now) {
+    if before == now {
         return;
     }
     unmade(c, pair.phy, false);
-    made(c, &pair);
+    if now.is_some() {
+        made(c, &pair);
+    }
 }
 
 /// Takes what a mirror has seen.
