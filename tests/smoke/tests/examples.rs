@@ -8,7 +8,7 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use thalweg_sflow::{CounterRecord, Datagram, Sample};
-use thalweg_smoke::{Collector, Config, Router, thalweg};
+use thalweg_smoke::{Bird, Collector, Config, Router, thalweg};
 use thalweg_testkit::{
     Lab, LabOptions, Middle, Netns, PingOptions, accept, connect, lab_test, ping, wait_until_seen,
 };
@@ -38,8 +38,19 @@ fn address(ns: &Netns, address: &str, gateway: Option<&str>) -> Result<()> {
 
 /// Starts the router with a copy of an example's document.
 fn start(ns: &Netns, example: &str, dir: &Path) -> Result<Router> {
+    start_with(ns, example, dir, |text| text)
+}
+
+/// The same with words of the document changed, such as a name that all tests would share.
+fn start_with(
+    ns: &Netns,
+    example: &str,
+    dir: &Path,
+    change: impl FnOnce(String) -> String,
+) -> Result<Router> {
     let file = dir.join("thalweg.yaml");
-    fs::copy(examples().join(example).join("thalweg.yaml"), &file).context(example.to_owned())?;
+    let text = fs::read_to_string(examples().join(example).join("thalweg.yaml"));
+    fs::write(&file, change(text.context(example.to_owned())?))?;
     let router = Router::start(ns, &Config::empty().keeps(&file))?;
     // All of it is in force, and nothing else.
     let left = router.json("show configuration unresolved")?;
@@ -221,6 +232,44 @@ lab_test! {
         }
         // None was lost on the way.
         ensure!(router.interface_counter("pg0", "drops")? == 0);
+        router.stop().map(drop)
+    }
+
+    fn bgp_edge() {
+        let lab = Lab::new()?;
+        let dir = tempfile::tempdir()?;
+        rename(&lab.router, "eth0", "ix")?;
+        rename(&lab.router, "eth1", "core")?;
+        let peer = &lab.left.ns;
+        address(peer, "198.51.100.10/24", None)?;
+        let plane = Netns::new("dataplane")?;
+        plane.ip("link set lo up")?;
+        let name = plane.descriptor_path().display().to_string();
+        let router = start_with(&lab.router, "bgp-edge", dir.path(), |text| {
+            text.replace("netns: dataplane", &format!("netns: {name}"))
+        })?;
+        let ours = Bird::start(&plane, &fs::read_to_string(examples().join("bgp-edge/bird.conf"))?)?;
+        let theirs = Bird::start(peer, "log stderr all;
+            router id 198.51.100.10;
+            protocol device { }
+            protocol bgp edge {
+              local 198.51.100.10 as 65010;
+              neighbor 198.51.100.1 as 65001;
+              ttl security on;
+              ipv4 { import all; export none; };
+            }")?;
+        wait_until_seen(LIMIT, "the session", || {
+            let shown = ours.birdc("show protocols peer1")?;
+            ensure!(shown.contains("Established"), "{shown}{}", ours.said());
+            Ok(())
+        })?;
+        wait_until_seen(LIMIT, "the prefix", || {
+            let shown = theirs.birdc("show route")?;
+            ensure!(shown.contains("203.0.113.0/24"), "{shown}");
+            Ok(())
+        })?;
+        let punted = router.cli("show punt")?;
+        ensure!(punted.contains("bgp"), "{punted}");
         router.stop().map(drop)
     }
 }
