@@ -39,6 +39,8 @@ ACTIONS = {
     "ip_table_replace_end": "takes away",
     "sw_interface_address_replace_begin": "begins a replacement",
     "sw_interface_address_replace_end": "takes away",
+    "lcp_itf_pair_replace_begin": "begins a replacement",
+    "lcp_itf_pair_replace_end": "takes away",
     "l2_fib_clear_table": "forgets what was learned",
     "l2fib_flush_all": "forgets what was learned",
     "l2fib_flush_bd": "forgets what was learned",
@@ -165,6 +167,14 @@ def setters(api, port):
     yield "sflow_direction_set", {"sampling_D": 3}
     yield "sflow_drop_monitoring_set", {"drop_M": 1}
     yield from more_setters(api, port)
+    yield "lcp_default_ns_set", {"netns": "/proc/self/ns/net"}
+    twin = {"sw_if_index": loop, "host_if_name": "twin3"}
+    yield "lcp_itf_pair_add_del", {"is_add": True, **twin}
+    yield "lcp_itf_pair_add_del_v2", {"is_add": False, **twin}
+    yield "lcp_itf_pair_add_del_v3", {"is_add": True, **twin}
+    yield "lcp_ethertype_enable", {"ethertype": 0x88CC}
+    yield "lcp_osi_proto_enable", {"osi_proto": 0x83}
+    yield "lcp_sync_unnumbered_set", {"is_enable": False}
 
 
 def more_setters(api, port):

@@ -605,8 +605,8 @@ class Vppcfg(unittest.TestCase):
         _, errors = run(PROGRAM, "config", "check", path, fails=True)
         self.assertRegex(errors, r"bridgedomains\.bd10\.interfaces\[1\]: .*pg0.*1500.*1400")
 
-    def test_what_is_not_there_yet_is_named(self):
-        # vppcfg accepts it; Thalweg reports what it does not support, and changes nothing.
+    def test_what_does_not_fit_is_named(self):
+        # vppcfg accepts it; Thalweg reports what it cannot do, and changes nothing.
         machine = self.machine()
         text = """
 interfaces:
@@ -617,7 +617,7 @@ interfaces:
         path = machine.file("a.yaml", text)
         _, errors = run(PROGRAM, "config", "check", path, fails=True)
         self.assertIn("a.yaml:5:", errors)
-        self.assertIn("not supported yet: interfaces.pg0.device-type", errors)
+        self.assertIn("interfaces.pg0.device-type: only a host interface has this setting", errors)
 
     def test_what_a_dump_says_of_ports(self):
         machine = self.machine()

@@ -86,7 +86,19 @@ mod tests {
 
     #[test]
     fn only_what_nobody_writes_is_removed() {
-        let dir = tempfile::tempdir().unwrap();
+        // A directory of another test that is gone may have had the same number.
+        let is_new = |dir: &tempfile::TempDir| {
+            let place = fstat(File::open(dir.path()).unwrap()).unwrap();
+            !CLEAN.lock().unwrap().contains(&(place.st_dev, place.st_ino))
+        };
+        let mut known = Vec::new();
+        let dir = loop {
+            let dir = tempfile::tempdir().unwrap();
+            if is_new(&dir) {
+                break dir;
+            }
+            known.push(dir);
+        };
         let at = |name: &str| dir.path().join(name);
         let [left, other, short] =
             [".thalweg-0123456789abcdef", ".thalweg-0123456789abcdeg", ".thalweg-1"].map(at);
