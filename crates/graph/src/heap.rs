@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_held_counts() {
-        // More than tests beside this one hold; none of it is touched.
+        // More than other tests hold; none of it is touched.
         const SIZE: u64 = 1 << 30;
         let Some(before) = in_use() else { return };
         let block = std::hint::black_box(Vec::<u8>::with_capacity(SIZE as usize));
