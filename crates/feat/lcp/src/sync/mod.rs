@@ -1,8 +1,8 @@
 //! Interfaces and their twins have the same state.
 //!
 //! For each namespace with twins there is a [mirror](thalweg_device_linux::mirror), a thread that
-//! reports twins as they are and changes them as ordered. [`seen`] always takes from its reports to
-//! the interface what Linux has changed; [`wanted`] orders what the interface has and the twin has
+//! reports twins as they are and changes them as ordered. `seen` always takes from its reports to
+//! the interface what Linux has changed; `wanted` orders what the interface has and the twin has
 //! not, while `lcp lcp-sync` is on. Of what both change, the last one wins: a report from before
 //! the last order is not looked at, as another follows it. Nothing that is equal is set, so that
 //! one side's change does not come back.
