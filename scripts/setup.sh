@@ -7,7 +7,7 @@
 # Some packages start services, and want to bring or upgrade two hundred others. These are unpacked
 # below the build directory, as whoever calls this, and `make clean` removes them:
 #
-#   test   Open vSwitch, radvd and rdisc6, FRRouting and BIRD
+#   test   Open vSwitch, radvd and rdisc6, and BIRD
 #   long   the same; sFlow collectors: pmacct's, and goflow2, if there is Go to build it with
 #   bench  Open vSwitch, DPDK's testpmd, and nft; what cannot be had is a row in a table then
 set -euo pipefail
@@ -29,6 +29,8 @@ tests=(
     socat:socat
     nc:netcat-openbsd
     sysctl:procps
+    # Its programs find their models and sockets only where its package has them.
+    vtysh:frr
     gdb:gdb
     # Debian's python3 comes without what makes environments.
     python3-venv:python3-venv
@@ -139,7 +141,6 @@ unpack_peers() {
     case $list in
         test | long)
             unpack "$peers/radvd" radvd radvd ndisc6
-            unpack "$peers/frr" vtysh frr
             unpack "$peers/bird" bird bird2
             ;;
     esac

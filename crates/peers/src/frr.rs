@@ -17,7 +17,10 @@ const VTYSH: &str = "usr/bin/vtysh";
 
 /// Has a daemon believe that root is in the group that may use its sockets, and keeps its reports
 /// of crashes out of the system's directory.
+///
+/// Its models are read from `/usr/share/yang`, which is another directory where it was unpacked.
 const APART: &str = "mount --bind \"$GROUPS_FILE\" /etc/group && mount -t tmpfs tmpfs /var/tmp && \
+                     { [ -d /usr/share/yang ] || mount --bind \"$SHARED_FILES\" /usr/share; } && \
                      exec \"$@\"";
 
 /// Daemons of FRRouting, which are killed when the value is dropped.
@@ -78,6 +81,7 @@ impl Frr {
             .arg("--vty_socket")
             .arg(self.dir.path())
             .env("GROUPS_FILE", self.dir.path().join("group"))
+            .env("SHARED_FILES", self.peer.path("usr/share"))
             .env("LD_LIBRARY_PATH", path);
         if name == "bfdd" {
             command = command.arg("--bfdctl").arg(file("bfdd.sock".into()));
