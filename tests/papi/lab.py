@@ -87,9 +87,15 @@ class Router:
         vpp.connect(name)
         return vpp
 
-    def logged(self, pattern):
-        with open(self.log, encoding="utf-8") as log:
-            return re.search(pattern, log.read())
+    def await_log(self, pattern):
+        """Waits until its log says this; whoever logs does not wait for the file."""
+        path = self.log
+
+        def logged():
+            with open(path, encoding="utf-8") as log:
+                return re.search(pattern, log.read())
+
+        return wait_for(logged)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

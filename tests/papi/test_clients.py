@@ -66,7 +66,7 @@ class Clients(Case):
         with self.raw() as stream:
             stream.sendall(struct.pack(">QII", 0, 0xFFFFFFFF, 0))
             self.assertEqual(stream.recv(100), b"")
-        self.assertTrue(self.router.logged("message of 4294967295 bytes, the limit is"))
+        self.router.await_log("message of 4294967295 bytes, the limit is")
         with self.raw() as stream, self.raw() as half:
             half.sendall(b"\0" * 20)
             # Unknown, empty and nameless messages get no reply, and do no harm.

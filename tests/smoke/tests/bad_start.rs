@@ -118,7 +118,7 @@ lab_test! {
         let config = Config::empty().stanza(&format!("unix {{ exec {} }}", file.display()));
         let router = Router::start(&lab.router, &config)?;
         router.await_log("host-eth9")?;
-        ensure!(router.log().contains("start.vpp:2"), "{}", router.log());
+        router.await_log("start.vpp:2")?;
         router.stop().map(drop)
     }
 

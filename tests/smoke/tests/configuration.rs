@@ -215,8 +215,7 @@ lab_test! {
         fs::write(&file, &wrong)?;
         let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
         lab.ping_all()?;
-        let log = router.log();
-        ensure!(log.contains(".mut: unknown key; did you mean `mtu'? (line "), "{log}");
+        router.await_log(".mut: unknown key; did you mean `mtu'? (line ")?;
         let kept = router.cli("show configuration unresolved")?;
         ensure!(kept.contains(".mut: unknown key"), "{kept}");
         router.stop()?;
@@ -244,8 +243,8 @@ lab_test! {
         fs::write(&file, &wrong)?;
         let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
         lab.ping_all()?;
-        let log = router.log();
-        ensure!(log.contains("The router starts with") && log.contains(".revisions/"), "{log}");
+        router.await_log("The router starts with")?;
+        router.await_log(".revisions/")?;
         ensure!(fs::read_to_string(&file)? == wrong, "the file has changed");
         router.stop().map(drop)
     }
@@ -260,8 +259,8 @@ lab_test! {
         fs::write(&file, format!("{PAIR}{lost}"))?;
         let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
         lab.ping_all()?;
+        router.await_log("interfaces.host-gone: `create host-interface name gone' failed")?;
         let log = router.log();
-        ensure!(log.contains("interfaces.host-gone: `create host-interface name gone' failed"), "{log}");
         ensure!(!log.contains("10.10.3.1/24' failed"), "{log}");
         router.cli("config commit")?;
         let saved = fs::read_to_string(&file)?;
