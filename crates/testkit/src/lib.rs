@@ -34,10 +34,20 @@ pub use registry::{GeneratedList, check_feature_lists, is_same_code, rustfmt};
 pub use stacks::{descendants, stacks};
 pub use thalweg_netns::*;
 
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
 /// Number of workers that labs in the process have at least: 1, or what `THALWEG_TEST_WORKERS`
 /// says. Tests that mean another number ask for it.
 pub fn workers() -> usize {
     std::env::var("THALWEG_TEST_WORKERS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
+/// Time that this thread has had on a processor: the cost of what it did, however busy the machine.
+pub fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Returns the first value in the usual run of a test, and the second in a long one, which

@@ -1,10 +1,44 @@
-//! Lines of comments are at most 100 columns wide: rustfmt leaves them as they are.
+//! Lines of comments are at most 100 columns wide, as rustfmt leaves them alone, and their
+//! sentences begin with a noun or a verb.
+
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
 
 use super::Source;
 
 const WIDTH: usize = 100;
+/// Words that leave the reader waiting for the subject.
+const OPENINGS: &str = "What|It|Of|Those|Whether|Who";
+
+/// A sentence of a comment that opens with one of [`OPENINGS`].
+static OPENING: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"^\s*(?:#|//[/!]?)(?:.*[.!?])? ({OPENINGS})\b")).ok());
 
 pub fn check(source: &Source) -> Vec<String> {
+    let mut findings = wide(source);
+    findings.extend(openings(source));
+    findings
+}
+
+fn openings(source: &Source) -> Vec<String> {
+    let Some(pattern) = OPENING.as_ref() else {
+        return vec!["the openings of sentences are no pattern".into()];
+    };
+    // Pages have headings that look like comments of scripts.
+    if source.is("md") || source.path.starts_with("xtask/src/tidy/") {
+        return Vec::new();
+    }
+    let found = source.lines().filter_map(|(number, line)| {
+        let word = pattern.captures(line)?.get(1)?.as_str();
+        Some(
+            source.finding(number, format_args!("sentence begins with `{word}`; name the subject")),
+        )
+    });
+    found.collect()
+}
+
+fn wide(source: &Source) -> Vec<String> {
     let marks: &[&str] = match source.path.rsplit('.').next() {
         Some("rs" | "go") => &["//", "/*", "*"],
         Some("md") => return Vec::new(),
@@ -41,5 +75,15 @@ mod tests {
         assert_eq!(check(&source("a.sh", &format!("# {wide}"))).len(), 1);
         assert!(check(&source("a.rs", &format!("//! | {wide} |"))).is_empty());
         assert!(check(&source("a.md", &format!("# {wide}"))).is_empty());
+    }
+
+    #[test]
+    fn sentences_without_a_subject_in_front_are_found() {
+        let text = "/// What it is.\n// Frames. It is full.\nlet it = \"a. It\";\n/// Item 2.\n";
+        let findings = check(&source("a.rs", text));
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert_eq!(findings[0], "a.rs:1: sentence begins with `What`; name the subject");
+        assert_eq!(check(&source("a.py", "# Who asks\n")).len(), 1);
+        assert!(check(&source("a.md", "# What it does\n")).is_empty());
     }
 }

@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
 use thalweg_graph::{Control, EngineConfig};
 use thalweg_program_router::features::FEATURES;
-use thalweg_testkit::sized;
+use thalweg_testkit::{processor_time, sized};
 
 /// Few fill the pages of the tables that changes share.
 const FEW: usize = 260;
@@ -124,9 +124,9 @@ impl Router {
     /// The shortest time of some: other programs disturb only some.
     fn shortest(&mut self, numbers: Range<usize>, lines: fn(usize) -> String) -> Duration {
         let all = numbers.map(|n| {
-            let (lines, began) = (lines(n), Instant::now());
+            let (lines, began) = (lines(n), processor_time());
             self.run(&lines);
-            began.elapsed()
+            processor_time() - began
         });
         all.min().unwrap_or_default()
     }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex};
-use thalweg_testkit::sized;
+use thalweg_testkit::{processor_time, sized};
 use thalweg_wire::MacAddr;
 
 fn up(lab: &Lab) -> usize {
@@ -17,11 +17,11 @@ fn up(lab: &Lab) -> usize {
 fn a_port_has_thousands_without_nodes_of_their_own() {
     let mut lab = lab(1);
     let (port, nodes) = (lab.sw_if(0), lab.c.nodes().len());
-    let began = cpu();
+    let began = processor_time();
     for id in 1..=4094u16 {
         sub(&mut lab, 0, id.into(), one(id));
     }
-    assert!(cpu() - began < Duration::from_secs(5), "{:?}", cpu() - began);
+    assert!(processor_time() - began < Duration::from_secs(5), "{:?}", processor_time() - began);
     assert_eq!((lab.c.nodes().len(), up(&lab)), (nodes, 4094));
     // All that a sub-interface says of itself follows its parent.
     let events = Rc::new(Cell::new(0));
@@ -56,12 +56,6 @@ fn a_port_has_thousands_without_nodes_of_their_own() {
     lab.close();
 }
 
-/// Time that this thread has had on a processor.
-fn cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).expect("a time")
-}
-
 /// Three ports full of them, by ranges, and more with two tags: each has an address, and routes.
 #[test]
 fn there_may_be_16384_with_an_address_each() {
@@ -69,7 +63,7 @@ fn there_may_be_16384_with_an_address_each() {
     let all_there_are: u32 = sized(4096, 16_384);
     let by_range = all_there_are / 4 - 2;
     let mut lab = lab(1);
-    let began = cpu();
+    let began = processor_time();
     for port in 0..3 {
         lab.cli(&format!("create sub-interfaces test{port} 1-{by_range}"));
     }
@@ -92,7 +86,7 @@ fn there_may_be_16384_with_an_address_each() {
         lab.ok(&format!("set interface ip address {name} {address}/30"));
         lab.c.run_once(Some(Duration::ZERO));
     }
-    let took = cpu() - began;
+    let took = processor_time() - began;
     // With the checks of a build for tests.
     let limit = if cfg!(debug_assertions) { 20 } else { 5 };
     assert!(took < Duration::from_secs(limit), "{took:?}");
@@ -139,13 +133,13 @@ fn a_large_family_goes_down_in_short_slices() {
     let round = |lab: &mut Lab| {
         let mut longest = Duration::ZERO;
         for (state, expected) in [(false, 0), (true, all)] {
-            let mut began = cpu();
+            let mut began = processor_time();
             lab.up(0, state);
-            longest = longest.max(cpu() - began);
+            longest = longest.max(processor_time() - began);
             while up(lab) != expected {
-                began = cpu();
+                began = processor_time();
                 lab.c.run_once(Some(Duration::ZERO));
-                longest = longest.max(cpu() - began);
+                longest = longest.max(processor_time() - began);
             }
         }
         longest
@@ -165,13 +159,13 @@ fn one_costs_the_same_among_thousands() {
     let median = |lab: &mut Lab| {
         let mut all: Vec<Duration> = (0..101u16)
             .map(|i| {
-                let began = cpu();
+                let began = processor_time();
                 let sw_if = sub(lab, 1, 1, two(a, dot1q(1 + i)));
                 let name = lab.c.interface_name(sw_if);
                 lab.ok(&format!("set interface l2 xconnect {name} test2\nset interface l3 {name}"));
                 lab.ok(&format!("set interface l2 bridge {name} 77\nset interface l3 {name}"));
                 interface::delete(&mut lab.c, sw_if).expect("delete");
-                let took = cpu() - began;
+                let took = processor_time() - began;
                 lab.c.run_once(Some(Duration::ZERO));
                 took
             })

@@ -2,7 +2,8 @@
 
 use crate::nat::Nat;
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use thalweg_testkit::processor_time;
 
 const FEW: u32 = 20;
 const MANY: u32 = 800;
@@ -54,9 +55,9 @@ const KINDS: [Kind; 8] = [
 
 fn shortest(n: &mut Nat, lines: impl Iterator<Item = String>) -> Duration {
     let time = |line: String| {
-        let began = Instant::now();
+        let began = processor_time();
         n.lab.ok(&line);
-        began.elapsed()
+        processor_time() - began
     };
     lines.map(time).min().unwrap_or_default()
 }
