@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-/// What a benchmark was asked for.
+/// Options and words of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Args {
     /// Where to write the report as JSON.
@@ -46,7 +46,7 @@ impl Args {
         if self.full { 9 } else { 5 }
     }
 
-    /// Whether a case of this name is selected.
+    /// True if the words select a case of this name.
     pub fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|word| name.contains(word.as_str()))
     }

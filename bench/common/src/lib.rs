@@ -1,4 +1,4 @@
-//! What the benchmarks share.
+//! Parts that all benchmarks share.
 //!
 //! - [`Args`] reads a benchmark's command line: `--json FILE`, `--full` and words that select.
 //! - [`Machine`] says where figures come from, [`Processors`] what those did meanwhile.

@@ -6,7 +6,7 @@ use std::fs;
 use serde::Serialize;
 use thalweg_graph::clock;
 
-/// What there is to know about a machine when comparing figures.
+/// Properties of a machine that comparisons of figures need.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
     /// The processor: its name, and where there are numbers, its family and model, as a virtual
@@ -22,7 +22,7 @@ pub struct Machine {
     pub huge_pages: String,
     /// Main memory in GiB.
     pub memory_gib: f64,
-    /// Whether it is a virtual machine.
+    /// True on a virtual machine.
     pub hypervisor: bool,
 }
 
@@ -81,7 +81,7 @@ fn memory_gib(meminfo: &str) -> f64 {
     (kib.unwrap_or(0.0) / 1_048_576.0 * 10.0_f64).round() / 10.0
 }
 
-/// What all processors have done from a moment on, in the kernel's ticks.
+/// Time that all processors have used since a moment, in the kernel's ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Processors {
     ticks: [u64; 8],
@@ -92,9 +92,9 @@ pub struct Processors {
 pub struct Usage {
     /// Doing anything.
     pub busy: f64,
-    /// Of that, in programs (not in the kernel on their behalf).
+    /// Busy in programs (not in the kernel on their behalf).
     pub user: f64,
-    /// Of that, in software interrupts, which is where the kernel receives and forwards.
+    /// Busy in software interrupts, in which the kernel receives and forwards.
     pub softirq: f64,
     /// Given to others by the hypervisor.
     pub stolen: f64,
@@ -103,13 +103,13 @@ pub struct Usage {
 }
 
 impl Processors {
-    /// Begins to count. What the kernel does not tell is zero.
+    /// Begins to count. Counters that the kernel lacks are zero.
     pub fn start() -> Processors {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         Processors { ticks: parse_stat(&stat).unwrap_or_default() }
     }
 
-    /// What they have done since.
+    /// Time that they have used since.
     pub fn usage(&self) -> Usage {
         let now = Processors::start();
         let hz = rustix::param::clock_ticks_per_second() as f64;

@@ -1,6 +1,6 @@
-//! How much more two processors do than one, with loops that know nothing of packets. Those of a
-//! virtual machine may be two threads of one core, whatever its topology says, and that changes
-//! with the host's mood: without it, two workers compared with one say little.
+//! How much more two processors do than one, by loops that know nothing of packets. The processors
+//! of a virtual machine may be two threads of one core, whatever its topology says, and that
+//! changes with the host's mood: without it, two workers compared with one say little.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -24,7 +24,7 @@ pub enum Bare {
 }
 
 impl Bare {
-    /// What to call it in a table.
+    /// Its name in a table.
     pub fn name(self) -> String {
         match self {
             Bare::Dense => "bare loop: arithmetic that fills a core".into(),
@@ -106,8 +106,8 @@ pub fn steps(what: Bare, on: &[usize], time: Duration) -> Option<f64> {
 }
 
 /// Nanoseconds until a store of one processor is seen by the other, or nothing if one of them is
-/// not ours to use. Those of a virtual machine may be near each other at one time and not at
-/// another.
+/// not ours to use. A virtual machine's processors may be near each other at one time and far apart
+/// at another.
 pub fn transfer(on: [usize; 2], time: Duration) -> Option<f64> {
     const OVER: u64 = u64::MAX;
     #[repr(align(128))]
@@ -154,7 +154,7 @@ pub fn transfer(on: [usize; 2], time: Duration) -> Option<f64> {
     })
 }
 
-/// What processors do of what fills a core.
+/// Rates of processors in a loop that fills a core.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pair {
     /// Steps a second of one processor, in millions: this tells a slow hour from a fast one.
@@ -217,7 +217,7 @@ pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
         for cpu in 0..processors - 1 {
             let over = &over;
             scope.spawn(move || {
-                // Of this thread, on Linux. Where it is refused, others wait for their turns.
+                // Linux lowers this thread only. Where it refuses, others wait for their turns.
                 let _ = rustix::process::nice(19);
                 spin(cpu, over);
             });
@@ -226,7 +226,7 @@ pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
     })
 }
 
-/// What a loop that walks through memory, and does nothing else, met with on a processor.
+/// Pauses of a loop on a processor that only walks through memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pauses {
     /// Its longest step, of the thread's own time, in seconds.
@@ -277,8 +277,8 @@ pub fn pauses(
 /// The most that one processor did so far of what fills a core, in steps a second: as bits.
 static BEST: AtomicU64 = AtomicU64::new(0);
 
-/// What the loop did of the best that it did so far, and how much more both do than one: before or
-/// behind something, whichever is less.
+/// Share of the loop's best rate so far, and how much more both do than one: before or after
+/// something, whichever is less.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 struct Quiet {
     two: f64,
@@ -303,7 +303,7 @@ impl Quiet {
         self.two >= 1.9 && self.one >= 0.95
     }
 
-    /// What is missing most.
+    /// Lower if more is missing.
     fn rank(self) -> f64 {
         (self.two / 1.9).min(1.0) * (self.one / 0.95).min(1.0)
     }
@@ -314,7 +314,7 @@ impl Quiet {
 /// loop did on both processors than on one, before or after the run, whichever is less.
 ///
 /// # Errors
-/// Those of `what`.
+/// Errors of `what`.
 pub fn on_two_cores<T, E>(
     tries: usize,
     mut what: impl FnMut() -> Result<T, E>,

@@ -1,4 +1,4 @@
-//! What a benchmark gives back.
+//! A benchmark's report.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -50,7 +50,7 @@ impl Report {
         self.tables.push(table);
     }
 
-    /// Whether a measurement in it is noisy.
+    /// True if it has a noisy measurement.
     pub fn is_noisy(&self) -> bool {
         self.tables.iter().any(Table::is_noisy)
     }
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// What processors do, at first and in the end.
+/// Rates of processors at the beginning and at the end.
 type Pairs = [Pair; 2];
 
 fn said(pairs: Pairs) -> String {

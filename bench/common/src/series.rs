@@ -1,4 +1,4 @@
-//! What was measured, and how it compares.
+//! Measured series, and their comparison.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; zeros if there are none.
+    /// Spread of these values; zeros if there are none.
     pub fn of(values: &[f64]) -> Spread {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -93,7 +93,7 @@ impl Spread {
         if width == 0.0 { 0.0 } else { width / self.median.abs() }
     }
 
-    /// Whether it is wider than [`NOISY`].
+    /// True if it is wider than [`NOISY`].
     pub fn is_noisy(&self) -> bool {
         self.relative() > NOISY
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((s.median, s.least, s.most), (50.5, 40.0, 61.0));
         assert_eq!(Spread::interval(&[]), Spread::default());
         assert_eq!(format!("{:.0}", Spread::interval(&[-2.0, 1.0, 4.0])), "1 (-2 to 4)");
-        // Of values around zero, 95 of 100 intervals hold it.
+        // Intervals of values around zero: 95 of 100 hold it.
         let mut state = 1u64;
         let mut value = || {
             state = state
@@ -296,7 +296,7 @@ mod tests {
         let s = Spread::of_mean(&rare);
         assert_eq!(s.median, 2.0);
         assert!(s.least > 0.5 && s.most < 4.0, "{s:?}");
-        // As many up as down: nothing to see.
+        // Ups and downs are equal: nothing to see.
         let even: Vec<f64> = (0..40).map(|n| if n % 2 == 0 { 7.0 } else { -7.0 }).collect();
         let s = Spread::of_mean(&even);
         assert!(s.least < 0.0 && s.most > 0.0, "{s:?}");

@@ -27,7 +27,7 @@ impl Loops {
         Loops { all: stats.loops.read(), own: stats.long_loops.read() }
     }
 
-    /// Those that came since.
+    /// Loops since then.
     pub fn until_now(&self, stats: &WorkerStats) -> Loops {
         let now = Loops::so_far(stats);
         Loops { all: now.all.since(&self.all), own: now.own.since(&self.own) }
@@ -63,8 +63,8 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Of the worker on this processor. A router that runs keeps the thread that started it off its
-    /// workers' processors: how many that thread may use says nothing then.
+    /// Stalls of the worker on this processor. A running router keeps the thread that started it
+    /// off its workers' processors, so that thread's processors say nothing.
     pub fn on(cpu: usize) -> Stalls {
         Stalls {
             cpu,
@@ -123,7 +123,7 @@ impl Stalls {
         ]);
     }
 
-    /// What readers of the table have to know, behind what loops these are.
+    /// Explains the table, after words on which loops these are.
     pub const NOTE: &str = "Its own is a loop's processor time: without what the scheduler gave to others and the \
          hypervisor took, but with interrupts. A bare loop walks, in steps as long as loops were in the middle, through \
          as much memory on the worker's processor, behind each round, for as long, and after as long a silence. More: \

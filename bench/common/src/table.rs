@@ -95,7 +95,7 @@ pub struct Column {
     pub name: String,
     /// The unit of its values, empty if each row has its own or there is none.
     pub unit: String,
-    /// Whether it holds values, which are set to the right.
+    /// True if it holds values, which are set to the right.
     pub values: bool,
 }
 
@@ -121,13 +121,13 @@ impl Column {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What it is about.
+    /// Its heading.
     pub title: String,
     /// Its columns.
     pub columns: Vec<Column>,
     /// Its rows, with a cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// What its reader has to know.
+    /// Remarks that its reader needs.
     pub notes: Vec<String>,
 }
 
@@ -148,12 +148,12 @@ impl Table {
         self.notes.push(text.into());
     }
 
-    /// Whether a measurement in it is noisy.
+    /// True if it has a noisy measurement.
     pub fn is_noisy(&self) -> bool {
         self.rows.iter().flatten().any(Cell::is_noisy)
     }
 
-    /// As Markdown, without the title.
+    /// Renders it as Markdown, without the title.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut text = line(self.columns.iter().map(Column::heading).collect());
@@ -173,7 +173,7 @@ impl Table {
         text
     }
 
-    /// As JSON.
+    /// Renders it as JSON.
     pub fn json(&self) -> Value {
         let columns = self.columns.iter().map(|c| json!({ "name": c.name, "unit": c.unit }));
         let rows = self.rows.iter().map(|row| row.iter().map(Cell::json).collect::<Vec<_>>());

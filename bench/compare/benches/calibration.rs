@@ -1,5 +1,5 @@
-//! What this machine's processor can do at all: DPDK's testpmd between null devices, next to the
-//! router between its packet generator's interfaces.
+//! Limits of this machine's processor: DPDK's testpmd between null devices, next to the router
+//! between its packet generator's interfaces.
 //!
 //! `--json FILE` writes a report. For the rows of testpmd: `scripts/setup.sh bench`.
 

@@ -97,7 +97,7 @@ impl Case {
         !matches!(self.setup, Setup::Bridge | Setup::BridgeRules)
     }
 
-    /// Whether a ratio of these two says anything.
+    /// True if a ratio of these two says anything.
     fn compares_with(self, other: Case) -> bool {
         let alike = if self.is_routed() { self.setup == other.setup } else { !other.is_routed() };
         alike && self.who == Who::Thalweg && other.who != Who::Thalweg
@@ -229,7 +229,7 @@ fn thalweg(lab: &Lab, setup: Setup) -> Result<Router> {
     Ok(router)
 }
 
-/// What the kernel does with connections.
+/// Sets up the kernel's rules for connections.
 fn nft(lab: &Lab, setup: Setup) -> Result<()> {
     let (table, chain, rules): (_, _, &[_]) = match setup {
         Setup::RoutedRules => (

@@ -30,7 +30,7 @@ const PAUSES: [Pause; 4] = [
     Pause { name: "1 s", length: Duration::from_secs(1), packets: 3 },
 ];
 
-/// Who forwards.
+/// The forwarder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
     Kernel,

@@ -15,7 +15,7 @@ use thalweg_testkit::{
 const WARM_UP: Duration = Duration::from_millis(250);
 const WINDOW: Duration = Duration::from_millis(1000);
 
-/// What others may have of a processor during a measurement.
+/// Share of a processor that others may take during a measurement.
 const DISTURBED: f64 = 0.1;
 
 const SMALL: [(Path, Forwarder); 8] = [

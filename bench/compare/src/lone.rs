@@ -23,7 +23,7 @@ use thalweg_testkit::{Lab, Netns};
 
 use crate::side::{PAYLOAD, Path, SINK_MAC, SINK_PORT};
 
-/// What marks our packets, ahead of their numbers.
+/// Mark of our packets, ahead of their numbers.
 const MAGIC: [u8; 8] = *b"lone pkt";
 /// Packets after which the taps are read: far fewer than a socket holds.
 const READ_EVERY: u64 = 64;
@@ -35,7 +35,7 @@ const LOST: Duration = Duration::from_secs(2);
 pub struct Latencies(Vec<f64>);
 
 impl Latencies {
-    /// Of these values, in µs.
+    /// Latencies of these values, in µs.
     pub fn of(mut values: Vec<f64>) -> Latencies {
         values.sort_by(f64::total_cmp);
         Latencies(values)

@@ -1,4 +1,4 @@
-//! Who forwards between two hosts, each in a lab of its own.
+//! Forwarders between two hosts, each in a lab of its own.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -17,7 +17,7 @@ pub(crate) const SINK_MAC: &str = "02:00:00:00:02:99";
 /// The port that it goes to.
 pub(crate) const SINK_PORT: u16 = 9;
 
-/// What is done with the packets.
+/// Ways to handle the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
     /// Passed on as they are, to where they belong.
@@ -27,7 +27,7 @@ pub enum Path {
 }
 
 impl Path {
-    /// What tables call it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Path::Layer2 => "layer 2",
@@ -44,7 +44,7 @@ impl Path {
     }
 }
 
-/// Who does it.
+/// Programs that forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarder {
     /// This router, on packet sockets.
@@ -58,7 +58,7 @@ pub enum Forwarder {
 }
 
 impl Forwarder {
-    /// What tables call it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Forwarder::Thalweg => "Thalweg, AF_PACKET",
@@ -77,16 +77,16 @@ enum Running {
 
 /// A lab with its forwarder.
 pub struct Side {
-    /// What is done.
+    /// The packets' path.
     pub path: Path,
-    /// Who does it.
+    /// The forwarder.
     pub forwarder: Forwarder,
     /// The namespaces.
     pub lab: Lab,
     running: Running,
 }
 
-/// What happened while a flood went on.
+/// Counts of a flood.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flooded {
     /// Packets per second that were sent.
@@ -126,7 +126,7 @@ impl Side {
         Ok(side)
     }
 
-    /// What the forwarder says about its version, if it is another program.
+    /// The forwarder's own version text, if it is another program.
     ///
     /// # Errors
     /// If it does not answer.

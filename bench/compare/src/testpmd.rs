@@ -14,10 +14,10 @@ const BUFFERS: usize = 16_384;
 
 /// A testpmd that forwards on one processor and takes its commands from here.
 ///
-/// It is killed when the value is dropped.
+/// Dropping the value kills it.
 pub struct Testpmd {
     running: Running,
-    // What it keeps next to its memory.
+    // Runtime directory, next to its memory.
     _dir: TempDir,
 }
 
@@ -40,7 +40,7 @@ impl Testpmd {
             Ok(found.with_context(|| format!("DPDK has no driver {name}"))?.display().to_string())
         };
         let preload = [driver("librte_mempool_ring.so")?, driver("librte_net_null.so")?].join(" ");
-        // It keeps its answers back until there is a page of them, by default.
+        // By default, testpmd keeps its answers back until they fill a page.
         let running = peer
             .wrapped(None, &["stdbuf", "-oL"], PROGRAM)
             .env("LD_PRELOAD", preload)
@@ -64,7 +64,7 @@ impl Testpmd {
         self.running.write_stdin(format!("{command}\n"))
     }
 
-    /// Whether it has this way to forward.
+    /// True if it has this forwarding mode.
     ///
     /// # Errors
     /// If it does not answer.

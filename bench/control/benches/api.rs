@@ -47,7 +47,7 @@ const TIMES: usize = 3;
 /// A control window, before each with changes.
 const CONTROL: Duration = Duration::from_millis(600);
 
-/// What a window shows.
+/// Figures of a window.
 #[derive(Clone, Copy, Default)]
 struct Window {
     seconds: f64,
@@ -138,7 +138,7 @@ print(time.perf_counter() - begin)
 vpp.disconnect()
 ";
 
-/// What windows with changes show compared with the control's.
+/// Figures of windows with changes, compared with the control's.
 #[derive(Default)]
 struct Rows {
     rate: Series,
@@ -146,7 +146,7 @@ struct Rows {
     control: Shown,
 }
 
-/// What some windows show.
+/// Figures of several windows.
 #[derive(Default)]
 struct Shown {
     mpps: Series,
@@ -362,7 +362,7 @@ fn documents(dir: &Path, routes: usize) -> Result<[PathBuf; 2]> {
     Ok([write("one.yaml", 0)?, write("other.yaml", 1)?])
 }
 
-/// What a client asks for, and how it went.
+/// A client's question, and its outcome.
 struct Asked {
     what: String,
     said: String,
@@ -439,7 +439,7 @@ impl Answers {
     }
 }
 
-/// What clients ask for that is long: lists, plans, documents.
+/// Long answers to clients: lists, plans, documents.
 fn steps() -> Result<Table> {
     let mut router = thalweg_bench_pg::Router::on_last_core();
     let dir = tempfile::tempdir()?;
@@ -517,7 +517,7 @@ fn large() -> Result<Table> {
     Ok(table)
 }
 
-/// What a client does, and what it says of the outcome.
+/// A client's action; it returns words on the outcome.
 type Ask = Box<dyn FnOnce(&mut Client) -> Result<String> + Send>;
 
 /// A request that one reply answers.
@@ -544,7 +544,7 @@ fn fill(r: &mut thalweg_bench_pg::Router) -> Result<()> {
     for _ in 0..LOOPBACKS {
         r.command("create loopback interface");
     }
-    // What follows from all that is done before anything is measured.
+    // Lets the consequences of the set-up pass before anything is measured.
     r.wait(Duration::from_secs(1));
     Ok(())
 }

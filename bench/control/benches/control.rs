@@ -22,7 +22,7 @@ use thalweg_tables::lpm4::internet;
 use thalweg_tables::{Ipv4Prefix, Lpm4};
 
 const ROUTES: usize = 1_000_000;
-/// Of each change, as many with it as without.
+/// Windows of each change, with it and without.
 const WINDOWS: usize = 10;
 const WINDOW: Duration = Duration::from_millis(500);
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -248,11 +248,11 @@ fn memory_table(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<Table> {
     Ok(table)
 }
 
-/// What the worker did in some windows.
+/// The worker's counts in several windows.
 #[derive(Default)]
 struct Windows {
     loops: LoopCounts,
-    /// Of the loops over 100 µs, the worker's own time.
+    /// The worker's own time in loops over 100 µs.
     long: LoopCounts,
     seconds: f64,
     mpps: Series,
@@ -353,7 +353,7 @@ fn measure(
     Ok(())
 }
 
-/// Whether changes add stalls. A machine that stops its processors now and then makes some without.
+/// True if changes add stalls. A machine that stops its processors now and then makes some without.
 fn more(with: &Windows, without: &Windows) -> Cell {
     let more = with.stalls.more_than(&without.stalls);
     Cell::Guide(format!("{more:.1}, none"), more.least <= 0.0)

@@ -189,7 +189,7 @@ impl Client {
         Ok(text)
     }
 
-    /// What a `show` says to machines.
+    /// Returns the JSON of a `show` command.
     ///
     /// # Errors
     /// If it fails.
@@ -246,7 +246,7 @@ impl Client {
         body.extend([0; 12]);
         body.extend([prefix.len(), 1]);
         body.extend(ports[side].to_be_bytes());
-        // Of weight 1.
+        // Weight 1.
         body.extend([0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
         body.extend([0; 12]);
         body.extend([10, 1 + side as u8, 0, 1]);

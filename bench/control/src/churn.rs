@@ -71,11 +71,11 @@ pub fn streams() -> String {
 
 /// A kind of change.
 pub struct Churn {
-    /// What it is.
+    /// Name in tables.
     pub name: &'static str,
     /// Changes a second.
     pub rate: u64,
-    /// What is set while all of it is measured, and set back then.
+    /// Commands that begin and end the measurement.
     pub around: Option<(&'static str, &'static str)>,
     /// Makes the `n`th one.
     step: fn(&mut Router, u64) -> Result<()>,

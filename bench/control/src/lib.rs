@@ -1,4 +1,4 @@
-//! What the control plane's benchmark needs: memory as the kernel counts it, and changes to make
+//! Tools of the control plane's benchmark: memory as the kernel counts it, and changes to make
 //! while packets flow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

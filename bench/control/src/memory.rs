@@ -1,4 +1,4 @@
-//! What the kernel says of this process's memory.
+//! Memory of this process, as the kernel counts it.
 
 use std::fs;
 

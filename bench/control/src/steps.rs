@@ -6,8 +6,8 @@ use anyhow::{Result, anyhow};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thalweg_graph::Control;
 
-/// What this thread does at a stretch, by its own processor time: others of a busy machine do not
-/// count, nor does what they take from it.
+/// One stretch of this thread's work, by its own processor time: others on a busy machine do not
+/// count, nor does the time they take from it.
 pub struct Slice(Timespec);
 
 impl Slice {
@@ -26,7 +26,7 @@ impl Slice {
 /// A turn of the main loop that takes no longer, in seconds, has done nothing: it is time to wait.
 const IDLE: f64 = 20e-6;
 
-/// What it took to do something.
+/// Duration of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {
     /// Seconds.

@@ -6,8 +6,8 @@
 //! word `guard`, as `make test` has it, the cases of thousands of VLANs and labels are left out:
 //! setting them up takes most of the time, and there are cases of fewer.
 //!
-//! What is counted is what runs in nodes and taps, and the tracker by itself; not the generator's
-//! input, nor the loop around them. callgrind knows no AVX-512: the levels below it stand in.
+//! Counts cover nodes and taps, and the tracker by itself; not the generator's input, nor the loop
+//! around them. callgrind knows no AVX-512: the levels below it stand in.
 
 #![allow(clippy::expect_used)]
 
@@ -29,7 +29,7 @@ use thalweg_wire::tcp::flag::{ACK, SYN};
 
 /// Whole frames, enough that a few calls more or less do not show.
 const PACKETS: u64 = 64 * 1024;
-/// What is counted: functions by their demangled names.
+/// Counted functions, by their demangled names.
 const COUNTED: [&str; 5] = [
     "*thalweg_graph::node::Runner>::run*",
     "*worker::taps::*::run_gate*",
@@ -49,7 +49,7 @@ struct PathCase {
 /// The only stream of most paths.
 const ONE: &[&str] = &["s0"];
 
-/// What handles the packets.
+/// The handler of the packets.
 enum Drive {
     /// A router that is set up so, its stream `s0` included.
     Router {

@@ -1,14 +1,14 @@
-//! That workers share nothing: two of them forward under valgrind's lackey, which tells of each
-//! access to memory, and no cache line may be written by one and touched by the other again and
+//! Checks that workers share nothing: two of them forward under valgrind's lackey, which reports
+//! each access to memory. No cache line may be written by one and touched by the other again and
 //! again.
 //!
 //! `make sharing`, or with words of [`PATHS`]
 //! `cargo run --release -p thalweg-bench-pg --example thalweg-sharing -- nat`:
 //! some minutes each, as lackey tells of all that comes before, too.
 //!
-//! It does not depend on what else the machine does, as rates of two workers do. What it cannot see
-//! is what the processor fetches ahead, by itself or by hints: pairs of lines are listed apart,
-//! since some processors fetch those together.
+//! The result does not depend on the machine's other work, as rates of two workers do. Lines that
+//! the processor fetches ahead, by itself or by hints, are not seen: pairs of lines are listed
+//! apart, since some processors fetch those together.
 
 #![allow(clippy::expect_used)]
 
@@ -129,7 +129,7 @@ fn act() -> Result<()> {
     Ok(())
 }
 
-/// Who touches a line, and the instruction that wrote it first.
+/// Lists accesses to a line, and the instruction that wrote it first.
 fn say(shared: &Shared) -> String {
     let by = shared.touches.iter().map(|(thread, t)| {
         format!("thread {thread} reads {}, writes {}, first at {:#x}", t.reads, t.writes, t.by)
@@ -159,7 +159,7 @@ fn trace(case: &PathCase) -> Result<(Vec<Shared>, Vec<Shared>)> {
         bail!("{}: two workers should have run: {workers:?}", case.name);
     };
     ensure!(n > TRACED * FRAME / 2, "{}: a worker did nothing: {workers:?}", case.name);
-    // It reads what workers count: were that not seen, nothing would be.
+    // Proves that sharing is seen: the main thread reads the workers' counters.
     let control = trace.shared(&[MAIN, a], 1).len().min(trace.shared(&[MAIN, b], 1).len());
     ensure!(control > 0, "{}: what the main thread reads of the workers was not seen", case.name);
     Ok((trace.shared(&[a, b], 1), trace.shared(&[a, b], 2)))

@@ -25,9 +25,9 @@ pub struct Verdict {
     pub path: String,
     /// The level of instructions.
     pub level: String,
-    /// What was accepted, if anything was.
+    /// The accepted count, if there is one.
     pub before: Option<f64>,
-    /// What was counted.
+    /// The new count.
     pub now: f64,
 }
 
@@ -37,7 +37,7 @@ impl Verdict {
         self.before.map(|before| self.now / before - 1.0)
     }
 
-    /// Whether it has grown by more than is tolerated.
+    /// True if it has grown by more than [`TOLERANCE`].
     pub fn is_worse(&self) -> bool {
         self.change().is_some_and(|change| change > TOLERANCE)
     }

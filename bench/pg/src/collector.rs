@@ -9,10 +9,10 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use thalweg_sflow::Datagram;
 
-/// What a window of datagrams may wait in, in bytes: some milliseconds of samples at full rate.
+/// Receive buffer for a window of datagrams, in bytes: some milliseconds of samples at full rate.
 const RECEIVE_BUFFER: usize = 32 << 20;
 
-/// What came, and what did not.
+/// Datagrams that came or were missing.
 #[derive(Debug, Default)]
 struct Counts {
     datagrams: AtomicU64,

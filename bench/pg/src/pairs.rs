@@ -12,15 +12,15 @@ use crate::turns::Plan;
 pub struct Pairing {
     /// Pairs of turns.
     pub pairs: usize,
-    /// What is measured of a turn.
+    /// Length of a turn's measured part.
     pub turn: Duration,
-    /// What goes before it: loops around a change are nobody's, and who works on what the turn
-    /// before left behind gets time to end.
+    /// Pause before it: loops around a change belong to no setting, and work left from the turn
+    /// before gets time to end.
     pub settle: Duration,
 }
 
 impl Pairing {
-    /// As many pairs as planned.
+    /// Takes as many pairs as planned.
     pub fn of(plan: Plan) -> Pairing {
         let (turn, settle) = (Duration::from_millis(8), Duration::from_millis(2));
         Pairing { pairs: plan.pairs, turn, settle }

@@ -88,7 +88,7 @@ pub struct Many {
 }
 
 impl Many {
-    /// What cases have in their names.
+    /// Numbers that the cases' names state.
     pub const ALL: Many = Many { vlans: 2047, labels: 100_000, packets: 1 << 18 };
     /// So few that even an emulator sets them up in a moment.
     pub const FEW: Many = Many { vlans: 64, labels: 1000, packets: 1 << 12 };
@@ -299,7 +299,7 @@ fn mpls(case: Case, r: &mut Router, labels: u32, packets: u64) {
 
 /// Puts a label on a packet of [`packet`], which loses its last four bytes for it.
 fn labelled(label: u32, p: [u8; 64]) -> [u8; 64] {
-    // As long as a VLAN tag, which is before the ethertype.
+    // Labels are as long as a VLAN tag, which is before the ethertype.
     let mut out = tagged(0, p);
     out[12..14].copy_from_slice(&[0x88, 0x47]);
     out[14..18].copy_from_slice(&(label << 12 | 1 << 8 | 64).to_be_bytes());

@@ -23,7 +23,7 @@ pub struct Router {
     tree: CommandTree<Control>,
 }
 
-/// What happened in a window.
+/// Counts of a window.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// Packets sent per second.
@@ -33,7 +33,7 @@ pub struct Window {
     /// Clocks per packet that came in of all loops in which there was something to do, the
     /// generator's input included.
     pub loop_clocks: f64,
-    /// What became of samples.
+    /// Counts of samples.
     pub samples: Samples,
     /// Per node: packets, clocks per packet, packets per call.
     pub nodes: BTreeMap<String, NodeRow>,
@@ -198,7 +198,7 @@ impl Router {
         all
     }
 
-    /// What became of samples so far, on interfaces that have sFlow.
+    /// Counts of samples so far, on interfaces that have sFlow.
     pub fn samples(&self) -> Samples {
         let report = state::report(&self.control);
         let mut all = Samples::default();

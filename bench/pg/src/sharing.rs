@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Result};
 
-/// What the traced program writes to its standard error where tracing begins, and where it ends.
+/// Mark that the traced program writes to its standard error where tracing begins; `END` ends it.
 pub const BEGIN: &str = "@begin";
 /// See [`BEGIN`].
 pub const END: &str = "@end";
@@ -16,7 +16,7 @@ const SAID: usize = 20;
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// What a thread did to a line.
+/// A thread's accesses to a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     /// How often it was read.
@@ -40,7 +40,7 @@ impl Touches {
     }
 }
 
-/// What threads touched between two marks.
+/// Accesses of threads between two marks.
 #[derive(Debug, Default)]
 pub struct Trace {
     begun: bool,
@@ -55,7 +55,7 @@ pub struct Trace {
 /// A line that several threads touch, and one of them writes; or two lines side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
-    /// Of its first byte.
+    /// Address of its first byte.
     pub address: u64,
     /// By thread.
     pub touches: Vec<(u32, Touches)>,
@@ -138,7 +138,7 @@ impl Trace {
         }
     }
 
-    /// What else it wrote, the last of it: complaints, if there were any.
+    /// Other lines of its output, the last of them: complaints, if there were any.
     pub fn said(&self) -> String {
         self.said.join("\n")
     }

@@ -11,16 +11,16 @@ use crate::{NodeRow, Router, Samples, Window};
 pub struct Plan {
     /// Rounds, in each of which each setting has its turn.
     pub rounds: usize,
-    /// What is measured of a turn.
+    /// Length of a turn's measured part.
     pub window: Duration,
-    /// What goes before it.
+    /// Pause before it.
     pub warm_up: Duration,
     /// Pairs of short turns, where two settings differ by little: see [`crate::pairs`].
     pub pairs: usize,
 }
 
 impl Plan {
-    /// As the command line says.
+    /// Plans as the command line says.
     pub fn of(args: &Args) -> Plan {
         let (rounds, window, pairs) = if args.full { (9, 1000, 1200) } else { (5, 250, 300) };
         let warm_up = Duration::from_millis(60);
@@ -28,7 +28,7 @@ impl Plan {
     }
 }
 
-/// What was measured of one setting.
+/// Measurements of one setting.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     /// Million packets sent per second.

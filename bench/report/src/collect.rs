@@ -54,7 +54,7 @@ fn known() -> Result<Vec<Target>> {
     Ok(targets(&serde_json::from_str(&text).context("read what cargo metadata says")?))
 }
 
-/// Those whose names contain a word. A word that is in none is a mistake.
+/// Targets whose names contain a word. A word that is in none is a mistake.
 fn select(all: Vec<Target>, words: &[&String]) -> Result<Vec<Target>> {
     for word in words {
         let names = || all.iter().map(|t| &*t.name).collect::<Vec<_>>().join(" ");
@@ -65,7 +65,7 @@ fn select(all: Vec<Target>, words: &[&String]) -> Result<Vec<Target>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// What Cargo prints.
+/// Output of a Cargo command.
 fn cargo(args: &[&str]) -> Result<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let out =

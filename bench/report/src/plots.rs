@@ -106,7 +106,7 @@ fn text(cell: &serde_json::Value) -> String {
     }
 }
 
-/// What fits below a bar: what tells a path from the others.
+/// Part of a name that tells paths apart and fits below a bar.
 fn short(name: &str) -> String {
     let name = name.trim_start_matches("IPv4, ");
     let last = name.rsplit(" over ").next().unwrap_or(name);

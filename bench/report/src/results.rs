@@ -1,4 +1,4 @@
-//! What benchmarks have written: see `thalweg_bench_common` for the format.
+//! Reads files that benchmarks have written: see `thalweg_bench_common` for the format.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thalweg_bench_common::Spread;
 
-/// What one processor of the machine that the targets are judged on does of the bare loop in its
+/// Rate of the bare loop on one processor of the machine that the targets are judged on, in its
 /// best hours, in millions of steps a second.
 const FAST: (&str, f64) = ("AMD EPYC", 945.0);
 /// The share of it below which an hour is slow.
@@ -24,8 +24,8 @@ pub struct Bench {
     pub ended: String,
     pub steal_percent: f64,
     pub noisy: bool,
-    /// What one processor did of a bare loop, in millions of steps a second, at first and in the
-    /// end.
+    /// Rate of a bare loop on one processor, in millions of steps a second, at the beginning and at
+    /// the end.
     #[serde(default)]
     pub one_processor: [Option<f64>; 2],
     /// How much more two processors did than one, at first and in the end.
@@ -82,19 +82,19 @@ impl Bench {
         Some(format!("{first:.2}, {end:.2}"))
     }
 
-    /// What a line took from one to the other, while it ran.
+    /// Time of a line from one processor to the other, in ns.
     pub fn line(&self) -> Option<String> {
         let [Some(first), Some(end)] = self.line_ns else { return None };
         Some(format!("{first:.0}, {end:.0}"))
     }
 
-    /// What one processor did, while it ran.
+    /// Rate of one processor, while it ran.
     pub fn one(&self) -> Option<String> {
         let [Some(first), Some(end)] = self.one_processor else { return None };
         Some(format!("{first:.0}, {end:.0}"))
     }
 
-    /// Whether it ran in a slow hour of the machine that the targets were judged on.
+    /// True if it ran in a slow hour of the machine that the targets were judged on.
     pub fn slow(&self) -> bool {
         let [Some(first), Some(end)] = self.one_processor else { return false };
         let (cpu, best) = FAST;

@@ -86,10 +86,10 @@ fn run_one(program: &Program, results: &Path, full: bool) -> Result<Ran> {
     Ok(Ran { name, seconds: start.elapsed().as_secs_f64(), failed })
 }
 
-/// What the last run has left.
+/// Results of the last run.
 pub struct Results {
     pub ran: Vec<Ran>,
-    /// Of those that did not fail; and what each printed.
+    /// Benchmarks that did not fail; and what each printed.
     pub benches: Vec<Bench>,
     pub texts: Vec<String>,
     /// No benchmark was left out.

@@ -1,4 +1,4 @@
-//! What the packet path is to reach, and whether it does.
+//! Targets of the packet path, and which of them it meets.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use Limit::{AtLeast, AtMost};
 
 use crate::results::{Bench, number, spread, value};
 
-/// What a value has to be.
+/// Bound of a value.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     AtMost(f64),
@@ -22,15 +22,14 @@ struct Target {
     limit: Limit,
     digits: usize,
     unit: &'static str,
-    /// What VPP 26.06 takes, measured elsewhere on this kind of machine.
+    /// VPP 26.06's figure, measured elsewhere on this kind of machine.
     vpp: &'static str,
-    /// Whether it is about two workers: what two of the machine's processors do is said with
-    /// it.
+    /// Concerns two workers: the report adds how much more two processors do than one.
     two: bool,
     /// The row of the same table that the value is a multiple of.
     over: Option<&'static [&'static str]>,
-    /// It is met as well if there are none more above the limit than in a control run at the same
-    /// time, as this column says.
+    /// Column that meets the target as well: no more are above the limit than in a control run at
+    /// the same time.
     or_none: Option<&'static str>,
 }
 
@@ -182,7 +181,7 @@ const fn two_trackers(what: &'static str, row: &'static [&'static str]) -> Targe
     two(what, ("Tracking", row, "two over one"), 1.9)
 }
 
-/// What two workers do together.
+/// Rate of two workers together.
 const fn both_trackers(
     what: &'static str,
     row: &'static [&'static str],

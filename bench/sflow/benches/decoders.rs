@@ -29,7 +29,7 @@ const OUTPUTS: [(&str, &str); 6] = [
 struct Files {
     dir: tempfile::TempDir,
     big: PathBuf,
-    /// Those of the capture.
+    /// Datagrams of the capture.
     datagrams: Vec<Vec<u8>>,
 }
 
@@ -142,7 +142,7 @@ fn receiver(who: &str, program: Option<&Program>, files: &Files) -> Result<Recei
     }
 }
 
-/// Who listens, and what comes out of it.
+/// Listeners, and the form of their output.
 const LISTENERS: [(&str, &str); 3] =
     [("Thalweg", "JSON"), ("goflow2", "JSON"), ("sfacctd", "totals by addresses")];
 
@@ -272,7 +272,7 @@ fn main() -> Result<()> {
                 ("sflowtool", Some(program)) => {
                     sflowtool(program, side.flag, &files).map(|(p, w)| (p, Some(w)))
                 }
-                // It sleeps for some seconds when it starts and ends.
+                // sfacctd sleeps for some seconds when it starts and ends.
                 (_, Some(program)) => sfacctd(program, &files).map(|(p, _)| (p, None)),
             };
             side.push(rates);

@@ -31,7 +31,7 @@ pub fn ended_processor_time() -> Result<Duration> {
     Ok(of(usage.user_time()) + of(usage.system_time()))
 }
 
-/// What a run took.
+/// Duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {
     /// Processor time, of all its processes and threads.

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 /// How long datagrams are sent at one rate.
 const TRIAL: Duration = Duration::from_millis(500);
-/// What still waits in queues when the last datagram is sent may take so long.
+/// Time for datagrams that still wait in queues when the last one is sent.
 const LATE: Duration = Duration::from_millis(100);
 /// How long to wait for a program's start, or its rest.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ pub struct Best {
     pub senders: bool,
 }
 
-/// What is sent.
+/// Datagrams to send.
 struct Load<'d> {
     datagrams: &'d [Vec<u8>],
     /// Flow samples in all of them.

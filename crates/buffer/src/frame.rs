@@ -453,7 +453,7 @@ impl Frame {
         // SAFETY: the packet is ours now.
         let meta = unsafe { &mut (*buf.as_ptr()).meta };
         let (flags, rx, tx, aux) = (meta.flags, meta.rx_if, meta.tx_if, meta.aux);
-        // What the columns contain is cleared from the meta, so that an unmarked packet's meta is
+        // Meta fields that the columns contain are cleared, so that an unmarked packet's meta is
         // default.
         if flags.contains(Flags::SAMPLED) {
             meta.flags.remove(Flags::SAMPLED);

@@ -8,7 +8,7 @@
 //! **Invariant.** A free buffer's [`Meta`] is all default. A frame whose [`FrameFlags`] are empty
 //! holds only packets whose meta is default, so that the fast path neither reads nor writes it.
 //!
-//! This crate knows no protocol. It holds the `unsafe` that the packet path needs.
+//! This crate knows no protocol. All `unsafe` that the packet path needs is here.
 
 mod cache;
 mod frame;

@@ -15,9 +15,9 @@ impl Flags {
     /// The packet was sampled on input, and its disposition must be reported.
     ///
     /// A frame carries this mark in a column ([`Frame::sampled`](crate::Frame::sampled)), so that
-    /// nothing is written to the packet; a packet outside of frames carries it itself. It stays
-    /// with a packet that is held, dropped, or handed over. Of packets that replace one (fragments,
-    /// segments, copies) the first inherits it.
+    /// nothing is written to the packet; a packet outside of frames carries it itself. The mark
+    /// stays with a packet that is held, dropped, or handed over. If several packets replace one
+    /// (fragments, segments, copies), the first inherits it.
     pub const SAMPLED: Flags = Flags(8);
     /// The router itself originated this packet; not what it made of a forwarded packet.
     pub const LOCAL: Flags = Flags(16);
@@ -29,18 +29,19 @@ impl Flags {
     pub const TRANSLATED: Flags = Flags(64);
     /// A multicast or broadcast frame: it is counted when it is sent.
     pub const MULTICAST: Flags = Flags(128);
-    /// It came to a link-layer broadcast or multicast address: nothing sent to it is answered by an
-    /// ICMP error, and it must not be to one host's IP address (RFC 1812 section 5.3.4).
+    /// The packet came to a link-layer broadcast or multicast address: nothing sent to it is
+    /// answered by an ICMP error, and it must not be to one host's IP address (RFC 1812 section
+    /// 5.3.4).
     pub const GROUP: Flags = Flags(256);
     /// An IPv4 packet that came from or to an address of one link, and is not forwarded (RFC 3927
     /// section 2.7).
     pub const LINK_LOCAL: Flags = Flags(512);
     /// Its VLAN tags are not those that it was sampled with. Packets that were not sampled do not
-    /// have it: see [`PktMut::note_retagging`](crate::PktMut::note_retagging). What is made of it
-    /// has this mark, too.
+    /// have it: see [`PktMut::note_retagging`](crate::PktMut::note_retagging). Packets made from it
+    /// have this mark, too.
     pub const RETAGGED: Flags = Flags(1024);
     /// Priority and drop eligibility (IEEE 802.1Q-2018 section 9.6) of a tag that was removed: the
-    /// next tag gets them. What is made of the packet has them, too.
+    /// next tag gets them. Packets made from it have them, too.
     pub const PRIORITY: Flags = Flags(0xf000);
 
     const ALL: [Flags; 12] = [
@@ -252,7 +253,7 @@ pub struct Meta {
     /// packet has been handed to another worker; 0 otherwise.
     pub sample_id: u32,
     /// Steps counted against the bound of circles. Owner: the engine, which counts when much more
-    /// happens to packets than they need. What is made of the packet has them, too.
+    /// happens to packets than they need. Packets made from it have them, too.
     pub laps: u16,
 }
 

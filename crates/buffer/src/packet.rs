@@ -28,8 +28,9 @@ impl View {
     }
 }
 
-/// What a packet passes on to its fragments, segments and copies: its interfaces, its aux, whether
-/// the router made it or a flood multiplies it, and how far it is on its way round a circle.
+/// Properties that a packet passes on to its fragments, segments and copies: its interfaces, its
+/// aux, the mark of packets that the router made or a flood multiplies, and its progress round a
+/// circle.
 ///
 /// They do not inherit what belongs to one packet: the trace and the sample go to the first of
 /// those that replace it, offload work to copies only, and the words that nodes leave for one

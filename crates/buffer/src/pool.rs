@@ -161,7 +161,7 @@ pub(crate) struct Inner {
     strays_total: AtomicU64,
 }
 
-/// What workers write when they trade batches, on cache lines without read-only data.
+/// Fields that workers write when they trade batches, on cache lines without read-only data.
 #[repr(align(128))]
 struct Depot {
     /// Head of the stack of batches: tag in the upper half (against reuse between load and swap),
@@ -556,7 +556,7 @@ const _: () = {
     assert!(size_of::<Meta>() <= 56);
 };
 
-/// What one worker writes all the time is on cache lines that no other uses.
+/// Fields that one worker writes all the time are on cache lines that no other uses.
 const _: () = {
     assert!(size_of::<Published>() == 128 && align_of::<Published>() == 128);
     assert!(size_of::<Depot>() == 128);

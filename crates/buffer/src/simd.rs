@@ -99,7 +99,7 @@ pub trait Lanes:
     + BitOr<Output = Self>
     + BitXor<Output = Self>
 {
-    /// Whether lanes are in registers: otherwise operations on them are loops.
+    /// True if lanes are in registers: otherwise operations on them are loops.
     const WIDE: bool;
     /// Returns the same word in all lanes.
     fn splat(word: u32) -> Self;

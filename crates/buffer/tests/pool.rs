@@ -166,7 +166,7 @@ fn interfaces_stay_uniform_while_they_can() {
     all_home(pool);
 }
 
-/// What one node leaves in the meta stays when another one leaves something, in any order.
+/// Words that one node leaves in the meta stay when another one leaves something, in any order.
 #[test]
 fn words_of_the_meta_do_not_meet() {
     let pool = pool(64);

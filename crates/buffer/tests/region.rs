@@ -82,7 +82,8 @@ fn the_data_of_each_buffer_lies_within_its_chunk() {
     }
 }
 
-/// What a device writes into a chunk comes back as a packet; meanwhile the pool lends it to none.
+/// Bytes that a device writes into a chunk come back as a packet; meanwhile the pool lends it to
+/// none.
 #[test]
 fn lent_buffers_come_back_with_what_was_written() {
     let pool = pool(64, 2048);

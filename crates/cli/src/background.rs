@@ -39,7 +39,7 @@ struct Background<C, T> {
     result: Receiver<T>,
     then: Option<Then<C, T>>,
     begun: Option<Instant>,
-    /// What the command continues with.
+    /// Continuation of the command.
     rest: Option<Box<dyn Task<C>>>,
 }
 

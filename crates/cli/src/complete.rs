@@ -179,7 +179,7 @@ impl<C: 'static> CommandTree<C> {
     }
 }
 
-/// Whether a grammar, or one of its alternatives, consists of parts in brackets only.
+/// True if a grammar, or one of its alternatives, consists of parts in brackets only.
 fn needs_nothing(grammar: &str) -> bool {
     let mut depth = 0usize;
     let required = grammar.chars().map(|c| {

@@ -45,7 +45,7 @@ pub struct Execution<C: 'static> {
     /// True if the last character of the output so far ended a line.
     line_ended: bool,
     any: bool,
-    /// What had been begun before the last command, and until when its own work is waited for.
+    /// Count of work begun before the last command, and the end of the wait for its own.
     began: Option<(u64, Instant)>,
 }
 
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
     use crate::testing::{TestCx, tree};
 
-    /// What a command began is done before the next one runs, and before the text ends.
+    /// Work that a command began is done before the next one runs, and before the text ends.
     #[test]
     fn work_that_goes_on_is_waited_for() {
         #[derive(Default)]

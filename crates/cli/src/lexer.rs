@@ -18,7 +18,7 @@ pub(crate) fn too_long() -> CliError {
     CliError::failed(format_args!("command is too long: at most {MAX_COMMAND_BYTES} bytes"))
 }
 
-/// What a character does when a text is split into commands.
+/// Effect of a character when a text is split into commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Part of the command.

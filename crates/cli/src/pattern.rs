@@ -41,7 +41,7 @@ fn fold(c: char, any_case: bool) -> char {
 fn translated(text: &str, any_case: bool) -> Result<String, String> {
     // The dot is any character, a line feed, too.
     let mut out = String::from("(?s)");
-    // Whether the alternative has a character that `*` can repeat.
+    // True once the alternative has a character that `*` can repeat.
     let mut repeatable = false;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -123,8 +123,8 @@ mod tests {
         assert!(!matches("[ab]", "a") && !matches("a+b", "aab") && !matches("\\d", "1"));
     }
 
-    /// What must follow one another in a line, and whether at its start and end. `None` is the dot;
-    /// the flag is the star.
+    /// Items that must follow one another in a line, and flags for its start and end. `None` is the
+    /// dot; the flag is the star.
     type Alternative = (bool, Vec<(Option<char>, bool)>, bool);
 
     fn text(alternatives: &[Alternative]) -> String {

@@ -35,13 +35,13 @@ pub struct Script {
 struct Begun {
     scanner: Scanner,
     text: String,
-    /// Whether there is nothing but blanks yet.
+    /// True while there are only blanks.
     blank: bool,
     /// Line on which it begins.
     line: usize,
 }
 
-/// A file that is being read. It is read completely before its first command runs: a file that is
+/// A file that is being read. Its first command runs after the last line is read: a file that is
 /// not text is refused as a whole.
 #[derive(Debug)]
 struct Reading {
@@ -130,7 +130,7 @@ impl Script {
         Ok(())
     }
 
-    /// Returns the next command. It may be blank: after a piece of text without a command, so that
+    /// Returns the next command. The command is blank after a piece of text without one, so that
     /// the caller can do other work in between.
     pub(crate) fn next_statement(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
         let mut left = SCANNED;

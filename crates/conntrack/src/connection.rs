@@ -45,7 +45,7 @@ pub struct Connection {
     pub packets: [u64; 2],
     /// Number of bytes, from the network header on: original direction, replies.
     pub bytes: [u64; 2],
-    /// Index in the tracker. It may be reused once the connection has ended.
+    /// Index in the tracker. The index may be reused once the connection has ended.
     pub id: u32,
 }
 
@@ -79,7 +79,7 @@ impl Connection {
             age: now.wrapping_sub(entry::since(value)),
             packets: entry::packets(value),
             bytes: entry::bytes(value),
-            // Those of IPv6 are above all of IPv4.
+            // Numbers of IPv6 are above all of IPv4.
             id: flow.index() | u32::from(W == IPV6) << 31,
         }
     }

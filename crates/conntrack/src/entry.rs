@@ -339,7 +339,7 @@ mod tests {
             let flags = if acknowledges { flags & !(SYN | RST) | ACK } else { flags };
             let (src, dst) = (usize::from(reply), usize::from(!reply));
             if !sides[src].scale.is_with(sides[dst].scale) {
-                // As it is once both sides have sent.
+                // Scales count only if both sides sent one.
                 sides.iter_mut().for_each(|s| s.scale = Scale::NONE);
             }
             sides[src].limit = sides[src].sent.wrapping_add_signed(near[0]);

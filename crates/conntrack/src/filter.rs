@@ -110,7 +110,7 @@ pub enum FilterError {
         name: String,
         /// The value as written.
         value: String,
-        /// What is expected.
+        /// The expected form.
         what: &'static str,
     },
     /// Ports require a protocol.

@@ -1,7 +1,7 @@
 //! Connection tracking: which connections exist, their state, and whether a packet fits it.
 //!
-//! A [`Tracker`] belongs to one worker and shares nothing. It works in batches: headers are read
-//! into a [`Batch`], all connections are looked up together, and then packet by packet the
+//! A [`Tracker`] belongs to one worker and shares nothing. The tracker works in batches: headers
+//! are read into a [`Batch`], all connections are looked up together, and then packet by packet the
 //! connection is updated and the packet classified ([`State`]: new, established, related, reply,
 //! invalid). A connection is remembered only once a packet of it is committed.
 //!

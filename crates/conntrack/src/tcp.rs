@@ -351,14 +351,14 @@ pub(crate) const fn timeout(a: TcpState, b: TcpState) -> Timeout {
     }
 }
 
-/// What a segment is compared with.
+/// Values that a segment is compared with.
 struct Measure {
     /// Window shifts of both sides.
     src_shift: u32,
     dst_shift: u32,
     /// The window.
     window: u16,
-    /// Whether its acknowledgement is judged by what the other side has sent.
+    /// True if its acknowledgement is judged by what the other side has sent.
     checks_ack: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `thalctl`: runs commands on a running router, and writes one file for whoever helps. It links
+//! `thalctl`: runs commands on a running router, and writes one file for support. The program links
 //! nothing of the router.
 
 #![forbid(unsafe_code)]

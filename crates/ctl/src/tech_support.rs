@@ -17,7 +17,7 @@ const MAX_FILE: usize = 8 << 20;
 /// How long the router may say nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the router is asked for. It fits: lists of any length have a limit, as has each section.
+/// Questions to the router. The answers fit: lists of any length have a limit, as has each section.
 const COMMANDS: &[&str] = &[
     "show version verbose",
     "show version cmdline",
@@ -152,7 +152,7 @@ const SECRETS: [&str; 16] = [
     "authorization",
 ];
 
-/// What stands for a secret.
+/// Placeholder of a secret.
 const LEFT_OUT: &str = "(left out)";
 
 /// A text without the values of keys that name a secret: `key: value`, `key value`, `key=value`, or

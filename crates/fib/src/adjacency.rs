@@ -7,7 +7,7 @@ use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_graph::NodeId;
 use thalweg_wire::mpls::{Entry as Stacked, Label};
 
-/// Who receives what an adjacency sends.
+/// The receiver of an adjacency's packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Peer {
     /// One host of the link. Its address may be of another family than the packets (RFC 8950).
@@ -33,14 +33,14 @@ impl Peer {
     }
 }
 
-/// What makes an adjacency different from all others.
+/// Parts that make an adjacency different from all others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct AdjacencyKey {
     /// Interface.
     pub sw_if: SwIfIndex,
-    /// What it carries.
+    /// Protocol that it carries.
     pub link: LinkType,
-    /// Who receives it.
+    /// The receiver.
     pub peer: Peer,
     /// Labels that it puts before the packets.
     pub imposed: Imposed,
@@ -90,7 +90,7 @@ pub struct Adjacency {
 pub struct Midchain<'a> {
     /// The tunnel's interface.
     pub sw_if: SwIfIndex,
-    /// What it carries.
+    /// Protocol that it carries.
     pub link: LinkType,
     /// The header.
     pub header: &'a [u8],

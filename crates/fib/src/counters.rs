@@ -41,7 +41,7 @@ impl Combined {
     }
 }
 
-/// What an object has counted.
+/// Counts of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Packets whose route leads to it.
@@ -60,12 +60,12 @@ impl Counts {
     }
 }
 
-/// What is counted of a packet.
+/// Counters that a packet may add to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
     /// Its route leads to the object.
     To,
-    /// It leaves by the object.
+    /// The packet leaves by the object.
     Via,
 }
 
@@ -131,7 +131,7 @@ impl ObjectCounters {
         self.workers.len()
     }
 
-    /// What a worker has counted for an index.
+    /// A worker's counts for an index.
     pub(crate) fn read(&self, worker: usize, dpo: Dpo) -> Counts {
         let Some(row) = self.workers.get(worker).and_then(|table| table.get(dpo.get())) else {
             return Counts::default();

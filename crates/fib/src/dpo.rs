@@ -9,7 +9,7 @@ use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable, SparseArray};
 
 thalweg_wire::number! {
-    /// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
+    /// An index into the [`DpoTable`]; 0 is "no route". Route tables keep it as their leaf.
     pub struct Dpo(u32);
 }
 
@@ -212,7 +212,7 @@ fn store(words: &[AtomicU64], bytes: &[u8]) {
     }
 }
 
-/// What packets of sixteen flows meet; see [`DpoTable::met`].
+/// Objects that packets of sixteen flows meet; see [`DpoTable::met`].
 #[derive(Clone, Copy, Debug)]
 pub struct Met<V> {
     /// The object of each.
@@ -302,8 +302,8 @@ impl DpoTable {
         }
     }
 
-    /// Returns the object that packets of a flow meet: of a group, one of its members. That is
-    /// never a group itself, as groups in groups are flattened.
+    /// Returns the object that packets of a flow meet: of a group, one of its members. The member
+    /// is never a group itself, as groups in groups are flattened.
     #[inline]
     pub fn resolve(&self, dpo: Dpo, hash: impl FnOnce() -> u32) -> Dpo {
         let state = self.get(dpo).state();

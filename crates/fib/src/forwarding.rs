@@ -44,7 +44,7 @@ pub enum FibError {
     Kinds,
 }
 
-/// What an entry is.
+/// Content of an entry.
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
     Adjacency {
@@ -97,7 +97,7 @@ pub struct Forwarding {
     /// Objects that follow the route of an address, by link type, table and address.
     pub(crate) tracked: HashMap<(LinkType, TableId, IpAddr, Labels), Dpo>,
     pub(crate) via_labels: ViaLabels,
-    /// What packets meet that an interface without a link has sent: a tunnel's outer headers.
+    /// Objects of packets that an interface without a link has sent: a tunnel's outer headers.
     tunnels: HashMap<(SwIfIndex, LinkType), Dpo>,
     kinds: Kinds,
     /// Nodes that handle kinds of objects, by name until all nodes exist.
@@ -111,7 +111,7 @@ pub struct Forwarding {
     /// Number of objects looked at so far, as something that they depend on has changed.
     pub(crate) visits: u64,
     counters: Arc<ObjectCounters>,
-    /// What was counted, by worker, for earlier objects of the same index.
+    /// Counts, by worker, of earlier objects with the same index.
     counted_before: HashMap<Dpo, Box<[Counts]>>,
 }
 
@@ -337,7 +337,7 @@ impl Forwarding {
         self.imposing(c, AdjacencyKey { sw_if, link, peer, imposed: Imposed::NONE })
     }
 
-    /// As [`adjacency`](Self::adjacency), for one that may impose labels.
+    /// Like [`adjacency`](Self::adjacency), for one that may impose labels.
     ///
     /// # Errors
     /// See there; also if there are too many labels for a header.
@@ -433,8 +433,8 @@ impl Forwarding {
         Ok(dpo)
     }
 
-    /// Creates a midchain, which takes over the caller's reference to what it is stacked on. It is
-    /// down while nothing can be sent there.
+    /// Creates a midchain, which takes over the caller's reference to what it is stacked on. The
+    /// midchain is down while nothing can be sent there.
     ///
     /// # Errors
     /// If the header is too long, the interface does not exist, or the table is full; the reference

@@ -18,7 +18,7 @@ use thalweg_graph::Control;
 pub struct Member {
     /// Only the usable members of the lowest preference take part.
     pub preference: u8,
-    /// What packets meet.
+    /// The object that packets meet.
     pub dpo: Dpo,
     /// Share of the packets among those that take part.
     pub weight: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Group {
     pub(crate) run: Option<(u8, u32)>,
     /// Number of groups in a row from this one on.
     depth: u32,
-    /// Whether a member is usable.
+    /// True if a member is usable.
     usable: bool,
 }
 
@@ -167,7 +167,7 @@ impl Forwarding {
         self.numbered.get(&number).copied()
     }
 
-    /// What packets that meet an object meet next.
+    /// Objects that packets meet after this one.
     fn below(&self, dpo: Dpo) -> Vec<Dpo> {
         match self.objects.get(&dpo).map(|slot| &slot.object) {
             Some(Object::Group(group)) => group.members.iter().map(|m| m.dpo).collect(),

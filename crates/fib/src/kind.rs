@@ -46,9 +46,9 @@ impl Kind {
     pub const MULTICAST: Kind = Kind(11 | Kind::SENT);
     /// The only usable member of the group.
     pub const REDIRECT: Kind = Kind(12);
-    /// As [`REDIRECT`](Self::REDIRECT), to a complete object.
+    /// Kind of [`REDIRECT`](Self::REDIRECT), to a complete object.
     pub const REDIRECT_COMPLETE: Kind = Kind(12 | Kind::COMPLETE);
-    /// As [`LOAD_BALANCE`](Self::LOAD_BALANCE), and all members are complete.
+    /// Kind of [`LOAD_BALANCE`](Self::LOAD_BALANCE) whose members are all complete.
     pub const LOAD_BALANCE_COMPLETE: Kind = Kind(5 | Kind::COMPLETE);
     /// Look up again, in another table.
     pub const LOOKUP: Kind = Kind(13);
@@ -80,7 +80,7 @@ impl Kind {
     #[inline]
     #[must_use]
     pub const fn is_group(self) -> bool {
-        // Whether complete or not.
+        // The number ignores completeness.
         let number = self.0 & 0x3f;
         number == Kind::LOAD_BALANCE.0 || number == Kind::REDIRECT.0
     }
@@ -102,14 +102,14 @@ impl Kind {
     }
 }
 
-/// What `show` commands say of the objects of a kind.
+/// Presentation of a kind's objects in `show` commands.
 #[derive(Clone, Copy, Debug)]
 pub struct KindDecl {
     /// Word for JSON, such as `adjacency`.
     pub name: &'static str,
     /// VPP's number for the type of the object.
     pub type_number: u8,
-    /// Whether packets leave by the entry's interface.
+    /// True if packets leave by the entry's interface.
     pub sent: bool,
     /// Describes an object, as `show ip fib` prints it.
     pub describe: fn(&Forwarding, &Control, Dpo) -> String,
@@ -196,7 +196,7 @@ fn down(f: &Forwarding, c: &Control, dpo: Dpo) -> String {
     }
 }
 
-/// What an adjacency carries: gives its ethertype and MTU.
+/// Protocol that an adjacency carries: gives its ethertype and MTU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum LinkType {
     /// IPv4.

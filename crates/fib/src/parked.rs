@@ -46,8 +46,8 @@ impl DpoTable {
     }
 
     /// Returns the object of a packet that has waited; `Dpo(0)`, which is "no route", if that was
-    /// freed meanwhile. It is the caller's until its next quiescent point. (An index that is freed
-    /// exactly 4095 times within the wait would be missed.)
+    /// freed meanwhile. The object is the caller's until its next quiescent point. (An index that
+    /// is freed exactly 4095 times within the wait would be missed.)
     #[must_use]
     pub fn unpark(&self, parked: Parked) -> Dpo {
         let dpo = parked.dpo();

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_device::SwIfIndex;
 use thalweg_tables::qsbr::Guard;
 
-/// What a label table does with the outermost label of a packet.
+/// A label table's action on the outermost label of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelStep {
     /// This label takes its place.
     Swapped(u32),
     /// The label of the adjacency that the packet takes takes its place, or it is popped.
     ByMember,
-    /// It is popped.
+    /// The label is popped.
     Popped,
-    /// It is popped, and the next label looked up in the table with this id.
+    /// The label is popped, and the next one looked up in the table with this id.
     LookedUp(u32),
 }
 

@@ -1,8 +1,8 @@
 //! Objects that lead where a label of MPLS table 0 does, for paths whose next hop is a label.
 //!
-//! Whatever resolves such a path gets an object that stays. The feature that has the label table
-//! hears of new ones ([`ViaLabelsDue`]), and has them follow the label's paths. It has them do so
-//! again when the label gets other paths.
+//! A path of that kind resolves to an object that stays. The feature that has the label table hears
+//! of new objects ([`ViaLabelsDue`]), and has them follow the label's paths. They follow again when
+//! the label gets other paths.
 
 use crate::forwarding::UNRESOLVED;
 use crate::rib::Labels;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
 
-/// What distinguishes such an object from others.
+/// Parts that distinguish such an object from others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ViaLabel {
     /// The label whose paths are followed: those of packets with more labels behind it.
@@ -82,7 +82,7 @@ impl Forwarding {
         self.note_due(c, all);
     }
 
-    /// As [`label_changed`](Self::label_changed), for all labels: their table has come or gone.
+    /// Like [`label_changed`](Self::label_changed), for all labels: their table has come or gone.
     pub fn all_labels_changed(&mut self, c: &Control) {
         let all: Vec<ViaLabel> = self.via_labels.all.keys().copied().collect();
         self.note_due(c, all);
@@ -100,7 +100,7 @@ impl Forwarding {
         let to = to.filter(|to| self.conflict(dpo, *to).is_none());
         to.into_iter().for_each(|to| self.retain(to));
         let member = Member::of(to.unwrap_or(UNRESOLVED));
-        // It is one member, and leads to no group or to one that does not lead back.
+        // One member always fits: it leads to no group, or to one that does not lead back.
         self.set_group(c, dpo, vec![member]).is_ok() && to.is_some()
     }
 

@@ -222,7 +222,7 @@ fn a_change_of_members_is_one_store() {
     set_group(&lab, one, &[(a, 1), (b, 3)]).expect("members");
     assert_eq!(stores(&lab) - at, 1);
     assert_eq!(shares(&lab, one), BTreeMap::from([(a, 16), (b, 48)]));
-    // What is down takes no part, unless all are.
+    // Members that are down take no part, unless all are.
     lab.up(1, false);
     assert_eq!(shares(&lab, one), BTreeMap::from([(a, 64)]));
     lab.up(0, false);
@@ -398,7 +398,7 @@ fn a_feature_adds_a_kind_of_object() {
     lab.close();
 }
 
-/// What may happen to five groups over six hosts on two interfaces.
+/// Changes of five groups over six hosts on two interfaces.
 #[derive(Clone, Debug)]
 enum Op {
     Set(usize, Vec<(usize, u32)>),
@@ -415,7 +415,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What packets may meet, from scratch: items 0 to 5 are hosts, the others groups.
+/// Objects that packets may meet, from scratch: items 0 to 5 are hosts, the others groups.
 fn ends(groups: &[Vec<(usize, u32)>], item: usize, out: &mut BTreeSet<usize>) {
     match item.checked_sub(6) {
         None => _ = out.insert(item),
@@ -502,7 +502,7 @@ fn a_group_says_whether_all_its_members_are_complete() {
     assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE_COMPLETE; 2]);
     resolved(&lab, 0, "10.0.0.2", None);
     assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE; 2]);
-    // What is down takes no part.
+    // Members that are down take no part.
     lab.up(0, false);
     assert_eq!(kinds(&lab), [Kind::REDIRECT_COMPLETE; 2]);
     [nested, both, hosts[0], hosts[1]].iter().for_each(|dpo| release(&lab, *dpo));
@@ -590,7 +590,7 @@ enum Step {
     Resolved(prop::sample::Index, bool),
     /// A worker reads the groups' states.
     Look,
-    /// It passes a quiescent point.
+    /// The worker passes a quiescent point.
     Pass,
 }
 
@@ -605,8 +605,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// What a worker has read of a group it may use until its next quiescent point, whatever becomes of
-/// the group: its members stay those of that moment.
+/// Members that a worker has read from a group it may use until its next quiescent point, whatever
+/// becomes of the group: they stay those of that moment.
 #[test]
 fn workers_keep_the_members_that_they_have_read() {
     let lab = RefCell::new(lab());

@@ -7,18 +7,18 @@ use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::testing::{Lab, NO_ETHERNET};
 use thalweg_fib::{Dpo, Forwarding, LinkType, Parked, Peer};
 
-/// What happens next.
+/// The next step.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The main thread makes an adjacency for a neighbour that never was.
     Make,
-    /// It deletes one of those that exist.
+    /// The main thread deletes one that exists.
     Delete(usize),
     /// The worker begins its next loop: it holds no object any more but those of parked packets.
     Loop,
-    /// It forwards a packet by one of the adjacencies, and parks it.
+    /// The worker forwards a packet by one of the adjacencies, and parks it.
     Park(usize),
-    /// It takes up one of the packets that wait.
+    /// The worker takes up one of the packets that wait.
     Unpark(usize),
 }
 
@@ -52,7 +52,7 @@ fn run(steps: &[Step]) -> Result<usize, TestCaseError> {
     worker.enter();
     let (mut live, mut made): (Vec<(Dpo, u32)>, u32) = (Vec::new(), 0);
     let mut waiting: Vec<(Parked, u32)> = Vec::new();
-    // What the worker has in its hands in this loop.
+    // Objects that the worker holds in this loop.
     let mut in_hand: Vec<(Dpo, u32)> = Vec::new();
     let mut lost = 0;
     for step in steps {

@@ -47,7 +47,7 @@ impl<A: Address> Lpm<A> for Leaves<A> {
     fn reclaim(&mut self, _: &Domain) {}
 }
 
-/// What the tests need of a family.
+/// Values of a family that the tests need.
 trait Family: Address {
     const LINK: LinkType;
     /// An address of the documentation's network of interface `n`.
@@ -100,7 +100,7 @@ enum End {
     Link(SwIfIndex),
 }
 
-/// What packets of all flows meet.
+/// Ends of packets of all flows.
 fn ends(lab: &Lab, dpo: Dpo) -> BTreeSet<End> {
     forwarding(lab, |f| {
         let all: BTreeSet<Dpo> = (0..64).map(|hash| f.table().resolve(dpo, || hash)).collect();
@@ -250,8 +250,8 @@ fn resolve<A: Family>(lab: &Lab, model: &Model, way: Way, seen: &[usize]) -> BTr
     }
 }
 
-/// Whether any route of the model leads back to itself: how such a loop is cut depends on the
-/// order of changes.
+/// True if any route of the model leads back to itself: how such a loop is cut depends on the order
+/// of changes.
 fn has_loop<A: Family>(model: &Model, p: usize, seen: &[usize]) -> bool {
     if seen.contains(&p) {
         return true;
@@ -275,7 +275,7 @@ fn agrees<A: Family>(lab: &mut Lab, ops: &[Op]) -> Result<(), TestCaseError> {
         match op {
             Op::Set(p, ways) => {
                 let paths: Vec<Path> = ways.iter().map(|(w, n)| path::<A>(lab, *w, *n)).collect();
-                // Whether its next hops lead anywhere or not.
+                // Next hops may lead anywhere or nowhere.
                 let done = t.set(&lab.c, nested(*p), Source::Static, paths);
                 prop_assert!(done.is_ok(), "{} {:?}: {:?}", p, ways, done);
                 model.routes.insert(*p, ways.clone());

@@ -21,7 +21,7 @@ impl Appended {
     /// Opens the file, or creates it with mode 0600.
     ///
     /// # Errors
-    /// As [`append`].
+    /// The errors of [`append`].
     pub fn open(path: &Path) -> Result<Appended, FileError> {
         Ok(Appended { file: append(path)?, path: path.to_owned(), kind: None })
     }
@@ -29,7 +29,7 @@ impl Appended {
     /// Opens or creates a file that a client of the router has named.
     ///
     /// # Errors
-    /// As [`client::append`].
+    /// The errors of [`client::append`].
     pub fn of_client(path: &Path, kind: &'static Kind) -> Result<Appended, FileError> {
         let file = client::append(path, kind)?;
         Ok(Appended { file, path: path.to_owned(), kind: Some(kind) })

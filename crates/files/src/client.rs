@@ -121,7 +121,7 @@ pub fn check(path: &Path, kind: &Kind) -> Result<(), FileError> {
 /// Opens a file to append to it, and creates it if it does not exist.
 ///
 /// # Errors
-/// As [`crate::append`]; if clients may not write there, or the file is another user's.
+/// The errors of [`crate::append`]; if clients may not write there, or the file is another user's.
 pub fn append(path: &Path, kind: &Kind) -> Result<File, FileError> {
     append_at(&spot(path, kind)?)
 }
@@ -146,7 +146,7 @@ fn append_at(spot: &Spot) -> Result<File, FileError> {
 /// Creates a file that must not exist, and writes its first bytes.
 ///
 /// # Errors
-/// As [`crate::write_new`], and if clients may not write there.
+/// The errors of [`crate::write_new`], and if clients may not write there.
 pub fn write_new(path: &Path, kind: &Kind, bytes: &[u8]) -> Result<File, FileError> {
     spot(path, kind)?.write_new(bytes)
 }
@@ -154,7 +154,8 @@ pub fn write_new(path: &Path, kind: &Kind, bytes: &[u8]) -> Result<File, FileErr
 /// Begins new content for a file that need not exist.
 ///
 /// # Errors
-/// As [`Replacement::new`]; if clients may not write there, or a file of another kind is there.
+/// The errors of [`Replacement::new`]; if clients may not write there, or a file of another kind is
+/// there.
 pub fn replacement(path: &Path, kind: &Kind) -> Result<Replacement, FileError> {
     replacement_at(spot(path, kind)?, kind)
 }
@@ -179,7 +180,7 @@ fn replacement_at(spot: Spot, kind: &Kind) -> Result<Replacement, FileError> {
 /// Replaces a file as a whole.
 ///
 /// # Errors
-/// As [`replacement`].
+/// The errors of [`replacement`].
 pub fn replace(path: &Path, kind: &Kind, bytes: &[u8]) -> Result<(), FileError> {
     fill(replacement(path, kind)?, bytes)
 }
@@ -195,7 +196,7 @@ pub struct Text {
 /// Reads a file of at most `most` bytes that a client named.
 ///
 /// # Errors
-/// As [`crate::read`].
+/// The errors of [`crate::read`].
 pub fn read(path: &Path, most: u64) -> Result<Text, FileError> {
     let file = open(path)?;
     let is_private = is_private(&file).map_err(at("read", path))?;

@@ -43,7 +43,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Whether there is no such file.
+    /// True if there is no such file.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
@@ -113,7 +113,7 @@ fn read_all(file: &File, path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
 /// Reads a text of at most `most` bytes.
 ///
 /// # Errors
-/// As [`read`], and if it is not UTF-8.
+/// The errors of [`read`], and if it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> Result<String, FileError> {
     text(read(path, most)?, path)
 }

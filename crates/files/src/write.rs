@@ -98,8 +98,8 @@ pub fn append(path: &Path) -> Result<File, FileError> {
     Spot::own(path)?.append()
 }
 
-/// The new content of a file. It takes the file's place when it is complete; until then, and if it
-/// is dropped, the file stays as it was.
+/// The new content of a file. When complete, it takes the file's place; until then, and if it is
+/// dropped, the file stays as it was.
 #[derive(Debug)]
 pub struct Replacement {
     spot: Spot,
@@ -166,7 +166,7 @@ impl Replacement {
     pub fn commit(mut self) -> Result<(), FileError> {
         let Spot { dir, name, path } = &self.spot;
         self.new.sync_all().map_err(at("write", path))?;
-        // It may have become something else meanwhile.
+        // The file may have become something else meanwhile.
         self.spot.check_replaceable().map_err(at("write", path))?;
         if let Some(temporary) = &self.temporary {
             rustix::fs::renameat(dir, temporary, dir, name)
@@ -200,7 +200,7 @@ impl Write for Replacement {
 /// Replaces a file as a whole.
 ///
 /// # Errors
-/// As [`Replacement`].
+/// The errors of [`Replacement`].
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     fill(Replacement::new(path)?, bytes)
 }

@@ -98,7 +98,7 @@ impl ArcTable {
     }
 }
 
-/// What an interface has on an arc.
+/// Features and taps of an interface on an arc.
 #[derive(Default)]
 struct OnInterface {
     /// Enabled features and taps, with a reference count (two owners may enable the same).
@@ -107,7 +107,7 @@ struct OnInterface {
     end: Option<NodeId>,
 }
 
-/// What distinguishes one chain of an arc from another.
+/// Parts that distinguish one chain of an arc from another.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct ChainKey {
     /// Features in arc order, one bit each.
@@ -353,7 +353,7 @@ impl Chains {
             *users -= 1;
             if *users == 0 {
                 self.numbers.remove(key);
-                // It was allocated, so this cannot fail.
+                // The number was allocated, so this cannot fail.
                 let _ = self.pool.free_after(number.into(), domain.tag());
             }
         }

@@ -87,13 +87,13 @@ pub struct ArcDecl {
 /// Stages of an arc: a packet passes the features of an earlier one first, whatever their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Whether the interface takes or sends such packets at all.
+    /// Decides if the interface takes or sends such packets at all.
     Admission,
     /// Fragments become datagrams, or are found to belong together.
     Reassembly,
-    /// What a packet must be for the way that it goes: its length, its source.
+    /// Checks that a packet fits its way: its length, its source.
     Check,
-    /// What filters permit: they see addresses as they are on the wire of the arc's interface when
+    /// Permits or denies: filters see addresses as they are on the wire of the arc's interface when
     /// it receives, and as hosts inside know them when it sends.
     #[default]
     Filter,
@@ -188,7 +188,7 @@ pub enum Built {
     Input(Box<dyn InputNode>),
     /// Inspects frames.
     Tap(Box<dyn Tap>),
-    /// It cannot be made: the router does not start, and says why.
+    /// The node cannot be made: the router does not start, and says why.
     Refused(String),
 }
 

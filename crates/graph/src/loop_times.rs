@@ -142,7 +142,7 @@ mod tests {
             part in 0.0f64..=1.0,
         ) {
             let times = LoopTimes::default();
-            // Of all orders of magnitude.
+            // Values have all orders of magnitude.
             let mut sorted: Vec<u64> =
                 values.drain(..).map(|(bits, v)| v & ((1u64 << bits) - 1)).collect();
             sorted.iter().for_each(|v| times.add(*v));

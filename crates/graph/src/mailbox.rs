@@ -109,7 +109,7 @@ impl ToMain {
         self.waker.wake();
         ok
     }
-    /// As [`event`](Self::event), if the queue is less than half full.
+    /// Like [`event`](Self::event), if the queue is less than half full.
     pub(crate) fn event_if_room(&mut self, event: Event) -> bool {
         let total = self.events.buffer().capacity();
         self.events.slots() > total / 2 && self.event(event)

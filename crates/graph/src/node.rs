@@ -15,7 +15,7 @@ use thalweg_tables::prefetch::Line;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ErrorCode(pub u16);
 
-/// What a node decides about a packet. "Kept" cannot be returned without taking the packet: see
+/// A node's decision about a packet. "Kept" cannot be returned without taking the packet: see
 /// [`NodeCx::take`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a verdict decides where the packet goes"]
@@ -52,7 +52,7 @@ impl Verdict {
     pub const CONTINUE: Verdict = Verdict(CONTINUE);
 }
 
-/// What a frame kernel has decided.
+/// A frame kernel's decision.
 pub enum FrameVerdict {
     /// Nothing: the engine calls [`Node::packet`] for each packet.
     PerPacket,
@@ -196,10 +196,10 @@ impl RxMode {
 /// Disposition of a sampled packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// Sent by this interface. It may still be dropped, which is reported as well; a packet that
-    /// features on the interface's output arc changed is reported once more.
+    /// Sent by this interface. The packet may still be dropped, which is reported as well; a packet
+    /// that features on the interface's output arc changed is reported once more.
     Sent(SwIfIndex),
-    /// As [`Sent`](Self::Sent), each packet by the interface in the frame's tx column.
+    /// Like [`Sent`](Self::Sent), each packet by the interface in the frame's tx column.
     SentEach,
     /// Dropped; its aux is the index of the reason.
     Dropped,
@@ -222,7 +222,7 @@ pub struct Copies {
 
 /// Inspects frames on an arc, once per frame, and cannot move them.
 ///
-/// It runs on one worker's thread, between packets: it must not lock, allocate or wait.
+/// A tap runs on one worker's thread, between packets: it must not lock, allocate or wait.
 pub trait Tap: Send + 'static {
     /// Inspects a frame. `on` is the interface for which the tap was enabled; on the drop arc a
     /// frame may be mixed, and the tap checks each packet.
@@ -256,7 +256,7 @@ pub trait Tap: Send + 'static {
     fn marks(&self) -> bool {
         false
     }
-    /// Reports the disposition of packets that a tap has marked by [`Frame::mark_sampled`]. Those
+    /// Reports the disposition of packets that a tap has marked by [`Frame::mark_sampled`]. Packets
     /// with a sample id in [`Meta::sample_id`](thalweg_buffer::Meta) come from another worker.
     fn ends(&mut self, _frame: &Frame, _fate: Fate) {}
     /// Reports that a marked packet was delivered to the router itself; `sample_id` is 0 for one of

@@ -1,4 +1,4 @@
-//! What a feature contributes to the graph.
+//! A feature's contribution to the graph.
 
 use crate::control::Control;
 use crate::decl::{ArcDecl, NodeDecl};

@@ -18,7 +18,7 @@ const FEW: usize = 64;
 /// Event data of the waker in an epoll set; a device's is its descriptor.
 const WAKER: u64 = u64::MAX;
 
-/// What woke the thread.
+/// Causes that woke the thread.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Woken {
     /// The waker.
@@ -201,7 +201,7 @@ mod tests {
     use std::time::Instant;
 
     const SOON: Option<Duration> = Some(Duration::from_millis(30));
-    /// What a test waits for that should not have to.
+    /// Timeout of a wait that should not be needed.
     const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
     /// Numbers of descriptors below and above the list's limit.
@@ -270,7 +270,7 @@ mod tests {
             for device in &all {
                 readable(device);
                 for _ in 0..2 {
-                    // As long as it has not been read.
+                    // The device stays readable until it is read.
                     assert!(!is_called(&mut poller).by_waker);
                 }
                 rustix::io::read(device, &mut [0u8; 8]).unwrap();

@@ -95,7 +95,7 @@ pub(crate) struct TraceStore {
     /// Number of the first packet kept. Numbers continue after a clear (and wrap), so that a packet
     /// marked before it does not match another's record.
     first: u16,
-    /// What is kept of dispatches of traced packets, if a capture runs.
+    /// Record of dispatches of traced packets, if a capture runs.
     pub(crate) dispatches: Option<Dispatches>,
 }
 
@@ -163,7 +163,7 @@ impl TraceStore {
 
     pub(crate) fn add(&mut self, number: u16, step: TraceStep) {
         if let Some(p) = self.packets.get_mut(number.wrapping_sub(self.first) as usize) {
-            // Of a packet that goes round, the first steps and its end are worth keeping.
+            // A packet that goes round keeps its first steps and its end.
             if p.steps.len() == MAX_STEPS {
                 p.steps.remove(MAX_STEPS - LAST_STEPS);
             }

@@ -25,7 +25,7 @@ fn ended(lab: &Lab) -> u64 {
 /// Sends each packet back to the splitter, and a copy of it.
 struct Doubler {
     back: NodeId,
-    /// Whether it asks before it copies.
+    /// True if it asks before it copies.
     asks: bool,
 }
 

@@ -246,8 +246,8 @@ fn answers_may_come_later() {
     lab.close();
 }
 
-/// What follows a late worker's answer happens in a later turn of the main loop, in which other
-/// work is done meanwhile; what follows answers that are there happens at once.
+/// Continuations of a late worker's answer run in a later turn of the main loop, in which other
+/// work is done meanwhile; those of answers that are there run at once.
 #[test]
 fn what_follows_an_answer_may_come_later() {
     let mut lab = Lab::new(2);
@@ -300,7 +300,7 @@ fn a_silent_worker_is_waited_for_once() {
     }
     assert!(start.elapsed() < Duration::from_secs(1) * (TIMES / 2), "{:?}", start.elapsed());
     go.store(true, Relaxed);
-    // It comes back as soon as it has a processor.
+    // The worker comes back as soon as it has a processor.
     while lab.c.ask(|core| core.index()) != [Some(0), Some(1)] {
         std::thread::yield_now();
     }

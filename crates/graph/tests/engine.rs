@@ -323,7 +323,7 @@ fn traces_show_each_step_and_the_reason_of_a_drop() {
     );
     assert_eq!(words(2)[3], step("test-keep", "kept"));
     assert!(traces.iter().all(|t| t.steps.is_sorted_by_key(|s| s.at)));
-    // What was marked before a clear writes into no later packet's trace.
+    // Packets marked before a clear write into no later packet's trace.
     lab.c.ask(|core| core.trace_clear());
     lab.c.ask(move |core| core.trace_add(input, 1, None));
     lab.make(0, SwIfIndex(1), vec![vec![TO_DELIVER]]);
@@ -465,10 +465,10 @@ fn ids_and_counters_of_nodes_return() {
             assert_eq!(lab.c.node_counts(0, id)[1], 5);
         }
         for error in base..base + decl.errors.len() as u32 {
-            // As its worker does, which rests.
+            // Counts as its worker does, which rests.
             lab.c.worker_stats(0).error(error).add(1);
         }
-        // What has counted is a counter of the node that it is shown with.
+        // A counter that has counted belongs to the node that it is shown with.
         for (at, (of, _)) in lab.c.errors().iter().enumerate().skip(errors) {
             let of = &lab.c.nodes()[usize::from(of.0)];
             let own = of.error_base as usize..of.error_base as usize + of.errors.len();

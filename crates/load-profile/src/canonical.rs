@@ -296,7 +296,7 @@ fn steps(program: &Program, fill: u8) -> Value {
         };
         all.push(next);
     }
-    // What fills messages is said with the first one.
+    // The first message says the fill of all.
     if let Some(bytes) = all.iter_mut().find_map(first_send) {
         *bytes = json!(format!("{bytes} x {}", fill_word(fill)));
     }

@@ -25,7 +25,7 @@ pub(crate) const KEYS: [&str; 16] = [
 pub struct Ramp {
     /// Time until the full rate, in microseconds.
     pub time: u64,
-    /// Whether it rises by factors rather than by equal steps.
+    /// True if it rises by factors rather than by equal steps.
     pub exponential: bool,
 }
 
@@ -401,7 +401,7 @@ fn read_step(at: &At<'_>, program: &mut Program, fill: &mut Option<u8>, repeated
 /// Conversations with a rate of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flows {
-    /// What they are. MAC addresses, room and lateness are the default ones: whoever runs the plan
+    /// Their plan. MAC addresses, room and lateness are the default ones: the runner of the plan
     /// sets them.
     pub plan: Plan,
     /// Share of the profile's conversations: the sum of those of the plan's kinds.
@@ -427,7 +427,7 @@ impl Read {
     fn check(&self, plan: &Plan, at: &At<'_>) -> Out<()> {
         let Err(error) = plan.check() else { return Ok(()) };
         let protocol = if self.talk.protocol == Protocol::Tcp { "tcp" } else { "udp" };
-        // What is missing there has its default.
+        // Parts missing there have their default.
         let keys: &[&str] = match &error {
             PlanError::Program { side, .. } | PlanError::Datagrams { side, .. } => {
                 &[side, "exchange"]

@@ -2,7 +2,7 @@
 //!
 //! [`Profile::parse`] reads a document, and [`Profile::builtin`] has those that are built in. A
 //! profile has pairs of ports, each with a [`stream::Plan`] and with [`Flows`], which hold a
-//! [`talk::Plan`](thalweg_load::talk::Plan). It names no interface.
+//! [`talk::Plan`](thalweg_load::talk::Plan). Profiles name no interface.
 //!
 //! Each profile has one canonical form ([`Profile::canonical`]), a profile itself, which says all
 //! that the short forms leave out. Profiles with the same [`Profile::fingerprint`] send the same.
@@ -49,7 +49,7 @@ const MAX_FLOWS: usize = 256;
 pub struct Profile {
     /// Its name: that of the file, or of the built-in profile.
     pub name: String,
-    /// What it says about itself.
+    /// Its own description.
     pub about: String,
     /// Its tunables and their values.
     pub tunables: Vec<(String, String)>,
@@ -57,7 +57,7 @@ pub struct Profile {
     pub pairs: Vec<Pair>,
 }
 
-/// What a pair of ports sends.
+/// Traffic that a pair of ports sends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pair {
     /// Its number.
@@ -326,7 +326,7 @@ fn place(error: &stream::PlanError, origins: &[Origin], all: &At<'_>) -> Problem
 fn merge(at: &At<'_>, defaults: Option<&At<'_>>, keys: &[&str]) -> Node {
     let mut node = at.node.clone();
     let (Value::Map(map), Some(defaults)) = (&mut node.value, defaults) else { return node };
-    // Of what excludes each other, the stream's own counts.
+    // The stream's own key wins over keys that exclude it.
     let own = |key: &str| match key {
         "size" | "frame" => map.contains_key("size") || map.contains_key("frame"),
         "udp" | "tcp" | "icmp" | "layers" => {

@@ -44,9 +44,9 @@ enum Vary {
     Together,
     Nested,
     Random,
-    /// As TRex's `tuple`: the source's addresses run first, then its ports.
+    /// TRex's `tuple`: the source's addresses run first, then its ports.
     Tuple,
-    /// As TRex's `size`: sizes from 64 bytes up are drawn.
+    /// TRex's `size`: sizes from 64 bytes up are drawn.
     Size,
 }
 

@@ -66,12 +66,12 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Whether it is a map.
+    /// True if it is a map.
     pub(crate) fn is_map(&self) -> bool {
         matches!(self.node.value, Value::Map(_))
     }
 
-    /// Whether it is a list.
+    /// True if it is a list.
     pub(crate) fn is_list(&self) -> bool {
         matches!(self.node.value, Value::List(_))
     }

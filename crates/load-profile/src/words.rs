@@ -20,7 +20,7 @@ fn joined(word: &str) -> Option<String> {
     (!word.starts_with('_')).then(|| word.replace('_', ""))
 }
 
-/// Splits a number from what follows it. It may have an exponent.
+/// Splits a number, which may have an exponent, from the rest of the word.
 fn split(word: &str) -> Option<(f64, &str)> {
     let word = word.trim();
     let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_');
@@ -101,7 +101,7 @@ pub(crate) fn rate(word: &str) -> Option<Rate> {
     factor(unit).map(|factor| Rate::Packets(n * factor))
 }
 
-/// What the values of a field are.
+/// Type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Numbers.

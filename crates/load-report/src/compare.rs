@@ -12,9 +12,9 @@ use crate::words::{difference, rate, share};
 pub struct Differs {
     /// Which fact.
     pub what: &'static str,
-    /// That of the first report.
+    /// Value in the first report.
     pub before: String,
-    /// That of the second one.
+    /// Value in the second report.
     pub after: String,
 }
 
@@ -37,12 +37,12 @@ pub struct Difference {
     pub after: (f64, bool),
     /// Interval of 95 % of the second by the first, if both have searched several times.
     pub ratio95: Option<[f64; 2]>,
-    /// What limited the device, before and after.
+    /// Bottlenecks of the device, before and after.
     pub limited_by: (String, String),
 }
 
 impl Difference {
-    /// What the numbers say in words.
+    /// The numbers in words.
     pub fn verdict(&self) -> &'static str {
         match (self.ratio95, self.before.1, self.after.1) {
             (_, true, true) => "the tester was the limit of both",

@@ -1,4 +1,4 @@
-//! What a report holds. Rates are per second; times are in nanoseconds unless their name says
+//! Contents of a report. Rates are per second; times are in nanoseconds unless their name says
 //! otherwise.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 /// Longest report that is read, in bytes.
 const MAX_TEXT: usize = 256 << 20;
 
-/// What was done.
+/// The kind of measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -36,7 +36,7 @@ pub struct Report {
     pub tool: String,
     /// Its version.
     pub tool_version: String,
-    /// What was done.
+    /// The kind of measurement.
     pub kind: Kind,
     /// When it began (RFC 3339).
     pub started: String,
@@ -50,21 +50,21 @@ pub struct Report {
     pub machine: Machine,
     /// Through what the tester and the device were connected.
     pub transport: Transport,
-    /// What was sent.
+    /// The traffic.
     pub profile: Profile,
-    /// What was tested.
+    /// The device under test.
     pub device: Device,
-    /// What the tester itself can do.
+    /// The tester's own limits.
     pub self_check: SelfCheck,
-    /// What was searched for.
+    /// Goals of the search.
     pub goals: Vec<Goal>,
-    /// What was found, by goal.
+    /// Results, by goal.
     pub results: Vec<Found>,
     /// All trials.
     pub trials: Vec<Trial>,
     /// Latencies.
     pub latency: Vec<Latency>,
-    /// What happened over time.
+    /// Values over time.
     pub series: Option<Series>,
     /// Whatever else a reader should know: deviations, noise, loss inversion.
     pub notes: Vec<String>,
@@ -80,11 +80,11 @@ pub struct Machine {
     pub cores: u32,
     /// Release of the kernel.
     pub kernel: String,
-    /// Whether it is a virtual machine.
+    /// True on a virtual machine.
     pub hypervisor: bool,
     /// Share of time that the hypervisor took, in percent.
     pub steal_percent: f64,
-    /// Whether it was busy with other things while it measured.
+    /// True if it was busy with other things while it measured.
     pub noisy: bool,
 }
 
@@ -104,7 +104,7 @@ pub struct Transport {
 pub struct Port {
     /// Interface.
     pub name: String,
-    /// What it is connected to.
+    /// The other end of its link.
     pub peer: String,
     /// More facts: MTU, offloads, rings.
     pub facts: BTreeMap<String, Value>,
@@ -136,7 +136,7 @@ pub struct Device {
     pub counters_from: String,
 }
 
-/// What the tester can do by itself.
+/// The tester's own limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SelfCheck {
@@ -168,7 +168,7 @@ pub struct Goal {
     pub width: f64,
 }
 
-/// What was found for a goal.
+/// Result of a search for a goal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Found {
@@ -184,9 +184,9 @@ pub struct Found {
     pub conditional_throughput: f64,
     /// The same in bits per second with FCS, preamble and gap, all directions together.
     pub l1_bps: Option<f64>,
-    /// Whether the tester's own limit may be the bound, so that the device's is this or more.
+    /// True if the tester's own limit may be the bound, so that the device's is this or more.
     pub tester_limit: bool,
-    /// What the device was limited by, at the upper bound.
+    /// Place that limited the device, at the upper bound.
     pub limited_by: Option<LimitedBy>,
     /// The first packet lost there.
     pub first_lost: Option<FirstLost>,
@@ -216,7 +216,7 @@ pub struct LimitedBy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
-    /// That very packet was noted where it was dropped.
+    /// The packet itself was noted where it was dropped.
     Seen,
     /// Only this place dropped anything, and it dropped all.
     Counted,
@@ -245,13 +245,13 @@ pub struct FirstLost {
     pub reason: String,
 }
 
-/// What a trial says of a goal.
+/// A trial's verdict on a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It meets it.
+    /// The trial meets it.
     Low,
-    /// It does not.
+    /// The trial misses it.
     High,
     /// Neither.
     Undecided,
@@ -278,7 +278,7 @@ pub struct Trial {
     pub judged: u64,
     /// Why it does not count.
     pub invalid: Option<String>,
-    /// What it says, by goal.
+    /// Verdicts, by goal.
     pub verdicts: BTreeMap<String, Verdict>,
     /// Books of packets, by direction: `a-b`, `b-a`.
     pub directions: BTreeMap<String, Books>,
@@ -288,7 +288,7 @@ pub struct Trial {
     pub streams_left_out: u64,
     /// Connections.
     pub connections: Option<Connections>,
-    /// What the device dropped.
+    /// Drops of the device.
     pub drops: Vec<Drop>,
 }
 
@@ -324,9 +324,9 @@ pub struct StreamResult {
 pub struct Connections {
     /// Begun in the window.
     pub begun: u64,
-    /// Of those, ended as their program says.
+    /// Completed as their program says.
     pub completed: u64,
-    /// Of those, the ones in which nothing was sent twice.
+    /// Completed with nothing sent twice.
     pub clean: u64,
     /// Opened per second, in the window.
     pub begun_per_s: Option<f64>,
@@ -338,11 +338,11 @@ pub struct Connections {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// What a device dropped.
+/// Drops of a device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Drop {
-    /// Who dropped them: `device`, `link`, or `tester`.
+    /// Side that dropped them: `device`, `link`, or `tester`.
     pub side: String,
     /// Node.
     pub node: String,
@@ -350,7 +350,7 @@ pub struct Drop {
     pub reason: String,
     /// Packets.
     pub packets: u64,
-    /// Of those, such as the tester had not sent.
+    /// Packets among them that the tester had not sent.
     pub foreign: u64,
 }
 
@@ -384,9 +384,9 @@ pub struct Latency {
     pub load: f64,
     /// Stream, or class of connections and what was timed.
     pub class: String,
-    /// Whether the next one waited for the answer, so that stalls hide latency.
+    /// True if the next one waited for the answer, so that stalls hide latency.
     pub closed_loop: bool,
-    /// Whether packets were lost at that load.
+    /// True if packets were lost at that load.
     pub lossy: bool,
     /// From when packets were due until they arrived.
     pub scheduled: Cover,
@@ -409,13 +409,13 @@ pub struct Series {
 /// A text that is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is no JSON, or has another form.
+    /// Not JSON, or JSON of another form.
     #[error("no report: {0}")]
     Form(#[from] serde_json::Error),
-    /// It has another version.
+    /// Another version.
     #[error("a report of version {0}; this program reads version {VERSION}")]
     Version(u32),
-    /// It is too long.
+    /// Too long.
     #[error("longer than {} MiB", MAX_TEXT >> 20)]
     Long,
 }

@@ -139,7 +139,7 @@ fn trust(report: &Report) -> Table {
     }
 }
 
-/// Whether the mean number of open connections is what rate and life say.
+/// Compares the mean number of open connections with rate and life.
 fn little(report: &Report) -> Option<String> {
     let last = report.trials.iter().rev().find(|trial| trial.invalid.is_none())?;
     let connections = last.connections.as_ref()?;
@@ -147,14 +147,14 @@ fn little(report: &Report) -> Option<String> {
 }
 
 impl Connections {
-    /// Whether they were as many as their rate and life say (Little's law): if not, they grew or
+    /// Compares their number with their rate and life (Little's law): if it differs, they grew or
     /// fell in the window. `None` if that is not known.
     pub fn little(&self) -> Option<String> {
         let (active, life) = (self.active_mean?, self.life_mean_s?);
         let wanted = self.begun_per_s? * life;
-        // Lives count whole milliseconds. That errs by half of one if all begin at the same part of
-        // one, and by less the more begin in each: by half a connection if they begin evenly, and
-        // by one with what turns of workers add.
+        // Lives count whole milliseconds. The error is half of one if all begin at the same part of
+        // one, and less the more begin in each: half a connection if they begin evenly, and one
+        // with the jitter of workers' turns.
         let blurred = (self.begun_per_s? / 2000.0).min(1.0);
         let off = ((active - wanted).abs() - blurred) / active.max(wanted).max(1.0);
         let verdict = if off <= STATIONARY { "stationary" } else { "not stationary" };

@@ -34,7 +34,7 @@ pub struct Counts {
     pub no_slot: u64,
 }
 
-/// What a connection waits for.
+/// Event that a connection waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Waits {
     /// The slot is free.
@@ -119,7 +119,7 @@ impl Client {
     }
 
     /// Restricts the clients to the addresses and ports for which `allowed` returns true, so that
-    /// several instances can share them. It is called once for each, here.
+    /// several instances can share them. `allowed` is called once for each, here.
     pub fn allow_only(&mut self, allowed: impl Fn(std::net::Ipv4Addr, u16) -> bool) {
         for number in 0..self.slots.len() as u32 {
             let (address, port) = self.address(number);

@@ -24,7 +24,7 @@ pub fn mixed<'a>(
 ) -> Option<Mixed<'a>> {
     let mut ends = Vec::new();
     for side in [Side::A, Side::B] {
-        // What is wrong with a plan is found elsewhere.
+        // Faults of a plan are found elsewhere.
         let Ok(senders) = Senders::new(streams, side, 0, 0) else { continue };
         for (number, stream) in streams.streams.iter().enumerate() {
             if senders.sends(number) && !senders.tagged(number) {
@@ -108,7 +108,7 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// Whether one of the addresses is in a pool.
+/// True if one of the addresses is in a pool.
 fn within(values: &Values, pool: &Pool) -> bool {
     let first = match pool.first {
         std::net::IpAddr::V4(v4) => v4.to_bits().into(),
@@ -117,7 +117,7 @@ fn within(values: &Values, pool: &Pool) -> bool {
     meets(values, first, first.saturating_add(u128::from(pool.count) - 1))
 }
 
-/// Whether a value lies between two others.
+/// True if a value lies between two others.
 fn meets(values: &Values, low: u128, high: u128) -> bool {
     match values {
         Values::One(one) => (low..=high).contains(one),

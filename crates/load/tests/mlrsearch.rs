@@ -43,7 +43,7 @@ fn trials_are_weighed_alike() {
         };
         assert_eq!(Weighed::of(&goal, &trials).verdict(&goal), wanted, "{line:?}");
         verdicts[wanted as usize] += 1;
-        // It has no meaning at other loads.
+        // Throughput has no meaning at other loads.
         if wanted == Verdict::Lower {
             let throughput = goal.conditional_throughput(1.0, &trials);
             assert!((throughput - (1.0 - loss)).abs() < 1e-9, "{throughput} {line:?}");

@@ -109,7 +109,7 @@ mod tests {
     use crate::process::Signal;
     use thalweg_testkit::lab_test;
 
-    /// Whether a process runs still.
+    /// True if a process runs still.
     fn runs(process: u32) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
         stat.is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))

@@ -13,10 +13,10 @@ use crate::wait::{WAIT_LIMIT, wait_for_tcp_listener};
 /// Each run has a server, and each server a port, so that runs side by side do not meet.
 static NEXT_PORT: AtomicU16 = AtomicU16::new(5201);
 
-/// What a run may take beyond the time that it sends.
+/// Time for a run beyond the time that it sends.
 const SETUP_ALLOWANCE: Duration = WAIT_LIMIT;
 
-/// What to send.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct IperfOptions {
     /// How long to send; whole seconds, at least one.
@@ -29,7 +29,7 @@ pub struct IperfOptions {
     pub length: Option<u32>,
     /// Connections side by side.
     pub parallel: u16,
-    /// Whether the server sends instead of the client.
+    /// True if the server sends instead of the client.
     pub reverse: bool,
     /// Further arguments to the client.
     pub extra: Vec<String>,
@@ -73,7 +73,7 @@ impl IperfOptions {
     }
 }
 
-/// What a run found.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IperfResult {
     /// Payload bits per second that arrived.
@@ -86,8 +86,8 @@ pub struct IperfResult {
     pub packets: Option<u64>,
     /// UDP datagrams that the receiving program did not read.
     pub lost_packets: Option<u64>,
-    /// Those of them that arrived at its host, but found its socket full (`Udp.RcvbufErrors` of the
-    /// namespace, so of all its programs): the receiver was too slow, not the way there.
+    /// Unread datagrams that arrived at the host, but found its socket full (`Udp.RcvbufErrors` of
+    /// the namespace, so of all its programs): the receiver was too slow, not the way there.
     pub unread_packets: u64,
     /// Their share in percent.
     pub lost_percent: Option<f64>,

@@ -10,7 +10,7 @@ use crate::link::{LinkOptions, bridge, veth};
 use crate::netns::Netns;
 use crate::ping::{PingOptions, ping};
 
-/// Who forwards between the hosts.
+/// Forwarder between the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Middle {
     /// Nobody yet: the hosts have a subnet each, the middle's interfaces are up without
@@ -27,7 +27,7 @@ pub enum Middle {
 /// How a [`Lab`] is set up.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
-    /// Who forwards.
+    /// The forwarder.
     pub middle: Middle,
     /// With a prefix `p` the namespaces are named `p-left`, `p-router`, `p-right` for
     /// `ip netns exec`; without, they have no names.
@@ -38,7 +38,7 @@ pub struct LabOptions {
     pub offloads: Offloads,
     /// Transmit and receive queues of all interfaces.
     pub queues: u16,
-    /// Whether the hosts' last packets are captured, to be written if the test fails. It costs some
+    /// Captures the hosts' last packets, to be written if the test fails. Captures cost some
     /// processor time; scenarios that measure switch it off.
     pub capture: bool,
 }

@@ -25,9 +25,9 @@ pub struct LinkOptions {
     pub mac: Option<String>,
     /// Addresses with prefix length, `10.0.0.1/24`.
     pub addresses: Vec<String>,
-    /// Whether to bring the interface up.
+    /// Brings the interface up.
     pub up: bool,
-    /// What the kernel may leave to the hardware.
+    /// Work that the kernel may leave to the hardware.
     pub offloads: Offloads,
     /// Number of transmit and receive queues.
     pub queues: u16,
@@ -108,8 +108,8 @@ pub fn veth(
     Ok(())
 }
 
-/// Makes the kernel bridge the given interfaces of `ns`. It forwards at once between those that are
-/// up.
+/// Makes the kernel bridge the given interfaces of `ns`. The bridge forwards at once between those
+/// that are up.
 pub fn bridge(ns: &Netns, name: &str, members: &[&str]) -> Result<()> {
     let mut lines = vec![format!("link add name {name} type bridge stp_state 0 forward_delay 0")];
     lines.extend(members.iter().map(|member| format!("link set {member} master {name}")));
@@ -128,7 +128,7 @@ pub struct LinkInfo {
     pub mac: String,
     /// Largest packet in bytes.
     pub mtu: u32,
-    /// Whether it is administratively up.
+    /// True if it is administratively up.
     pub up: bool,
     /// Operational state: `UP`, `DOWN`, `UNKNOWN`, `LOWERLAYERDOWN` …
     pub operstate: String,

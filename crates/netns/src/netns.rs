@@ -40,8 +40,8 @@ struct Named {
     keep: AtomicBool,
 }
 
-/// What is to hear of the namespaces that this process makes: the test kit, which keeps those of a
-/// failed test and captures its packets.
+/// Observer of the namespaces that this process makes: the test kit, which keeps those of a failed
+/// test and captures its packets.
 pub trait Observer: Sync {
     /// A namespace has been made.
     fn made(&self, ns: &Netns);
@@ -148,7 +148,7 @@ impl Netns {
         }
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn label(&self) -> &str {
         &self.0.label
     }
@@ -272,7 +272,7 @@ impl Netns {
     }
 }
 
-/// Whether both are the same namespace.
+/// True if both are the same namespace.
 impl PartialEq for Netns {
     fn eq(&self, other: &Netns) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -23,9 +23,9 @@ pub struct PingOptions {
     pub patience: Duration,
     /// Time to live of the requests.
     pub ttl: Option<u8>,
-    /// Whether to forbid fragmentation (`-M do`).
+    /// Forbids fragmentation (`-M do`).
     pub dont_fragment: bool,
-    /// Whether to allow it to routers (`-M dont`), too.
+    /// Lets routers fragment, too (`-M dont`).
     pub may_fragment: bool,
 }
 
@@ -50,7 +50,7 @@ impl PingOptions {
     }
 }
 
-/// What a ping found.
+/// Result of a ping.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PingResult {
     /// Requests sent.
@@ -150,7 +150,7 @@ pub fn ping(ns: &Netns, addr: impl Into<IpAddr>, options: &PingOptions) -> Resul
     if result.missing() > 0 && result.received > 0 && turn.is_alone() {
         let wanted = u64::from(result.sent + result.duplicates);
         let all = || answers(ns).ok().filter(|now| now - heard >= wanted);
-        // That there are none is a result.
+        // Missing answers are a result, too.
         let _ = wait_until(options.patience, "late answers", all);
         let came = answers(ns)?.saturating_sub(heard);
         let late = came.saturating_sub((result.received + result.duplicates).into());
@@ -192,7 +192,7 @@ struct Turn<'t> {
 }
 
 impl Turn<'_> {
-    /// Whether no other ran since it began: else the kernel's count is of several.
+    /// True if no other ran since it began: else the kernel's count is of several.
     fn is_alone(&self) -> bool {
         self.alone && self.turns.begun.load(Ordering::SeqCst) == self.number
     }
@@ -286,7 +286,7 @@ rtt min/avg/max/mdev = 0.045/0.622/1.200/0.577 ms
         let second = turns.begin();
         assert!(!first.is_alone() && !second.is_alone());
         drop(second);
-        // It ran at the same time as the first, which may have got its answers.
+        // The third ran at the same time as the first, which may have got its answers.
         assert!(!first.is_alone() && !turns.begin().is_alone());
         drop(first);
         assert!(turns.begin().is_alone());

@@ -1,4 +1,4 @@
-//! What this process may do, and how to get more without being root.
+//! Privileges of this process, and how to get more without being root.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use nix::unistd::{getgid, getuid};
 
 use crate::process::Cmd;
 
-/// Whether network namespaces can be made.
+/// Way to make network namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Privilege {
     /// At once: by root, or by root of a user namespace.

@@ -141,13 +141,15 @@ impl Cmd {
     /// Runs to the end and returns what was printed.
     ///
     /// # Errors
-    /// As [`Cmd::run`], and if the exit status is not 0: the error quotes all that was printed.
+    /// The errors of [`Cmd::run`], and if the exit status is not 0: the error quotes all that was
+    /// printed.
     pub fn output(self) -> Result<String> {
         Ok(self.run()?.success()?.stdout)
     }
 
-    /// Starts the program in the background. It is killed when the value is dropped, with what it
-    /// has started; if this process dies, only the program itself is (see [`Guard`](crate::Guard)).
+    /// Starts the program in the background. Dropping the value kills it, with all that it has
+    /// started; if this process dies, only the program itself is killed (see
+    /// [`Guard`](crate::Guard)).
     pub fn spawn(self) -> Result<Running> {
         let what = self.to_string();
         let mut command = self.command()?;
@@ -271,7 +273,7 @@ fn spawn_here(
     child
 }
 
-/// What a program has printed so far.
+/// Output of a program so far.
 #[derive(Default)]
 struct Printed {
     streams: Mutex<Streams>,
@@ -414,12 +416,12 @@ impl Running {
         self.child.id()
     }
 
-    /// What it has written to standard output so far.
+    /// Standard output so far.
     pub fn stdout(&self) -> String {
         String::from_utf8_lossy(&self.printed.lock().stdout).into_owned()
     }
 
-    /// What it has written to standard error so far.
+    /// Standard error so far.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.printed.lock().stderr).into_owned()
     }
@@ -506,8 +508,8 @@ impl Running {
         Ok(status)
     }
 
-    /// Waits for its end and returns what it printed. It is killed if it still runs after
-    /// `budget`.
+    /// Waits for its end and returns what it printed. If it still runs after `budget`, it is
+    /// killed.
     pub fn finish(mut self, budget: Duration) -> Result<Output> {
         self.close_stdin();
         let status = self.wait(budget)?;
@@ -538,8 +540,8 @@ impl Running {
         self.interrupt(Signal::TERM, budget)
     }
 
-    /// Sends its process group a signal that ends it, as a terminal does, and waits for it. What it
-    /// has started and left is killed.
+    /// Sends its process group a signal that ends it, as a terminal does, and waits for it.
+    /// Processes that it has started and left are killed.
     ///
     /// # Errors
     /// If it has not ended after `budget`; it is killed then.
@@ -548,7 +550,7 @@ impl Running {
             return self.finish(budget);
         }
         let group = self.group();
-        // It has not been reaped yet, so its process id cannot be that of another one.
+        // The process has not been reaped yet, so its process id cannot be that of another one.
         kill_process_group(group, signal)
             .with_context(|| format!("send a signal to {}", self.what))?;
         self.wait(budget)?;

@@ -50,7 +50,7 @@ impl Debug for Unseen {
     }
 }
 
-/// As [`wait_until`], but a failing probe says what it saw, and the error repeats the last of it.
+/// Like [`wait_until`], but a failing probe says what it saw, and the error repeats the last of it.
 ///
 /// # Errors
 /// When `budget` has passed; the probe is called once more at its very end.
@@ -199,7 +199,7 @@ pub fn wait_for_udp_port(ns: &Netns, port: u16, budget: Duration) -> Result<()> 
     })?
 }
 
-/// Whether a UDP socket in `ns` is bound to `port` at this moment.
+/// True if a UDP socket in `ns` is bound to `port` at this moment.
 pub fn udp_port_is_bound(ns: &Netns, port: u16) -> Result<bool> {
     ns.run(|| local_ports("udp", None).contains(&port))
 }

@@ -1,4 +1,4 @@
-//! What the process waits for at this moment.
+//! Events that the process waits for at this moment.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ impl Drop for Note {
     }
 }
 
-/// What is waited for now, a line each: for the report of a program that hangs.
+/// Present waits, a line each: for the report of a program that hangs.
 pub fn waits() -> String {
     let mut text = String::new();
     for one in &waiting().1 {

@@ -52,7 +52,7 @@ impl Bird {
         client.arg("-s").arg(socket).args(command.split_whitespace()).output()
     }
 
-    /// What it has said, for the report of a failure.
+    /// Output so far, for the report of a failure.
     pub fn said(&self) -> String {
         self.daemon.stdout() + &self.daemon.stderr()
     }

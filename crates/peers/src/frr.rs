@@ -120,7 +120,7 @@ impl Frr {
         self.dir.path()
     }
 
-    /// What its daemons have said, for the report of a failure.
+    /// Output of its daemons so far, for the report of a failure.
     pub fn said(&self) -> String {
         let each = self
             .daemons

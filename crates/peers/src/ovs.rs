@@ -29,7 +29,7 @@ pub struct OvsOptions {
 
 /// A running Open vSwitch with one bridge, `br0`, and no flows but those that are added.
 ///
-/// It is killed when the value is dropped.
+/// Dropping the value kills it.
 pub struct Ovs {
     // Ends before the database does.
     switch: Running,
@@ -104,7 +104,7 @@ impl Ovs {
         self.switch.pid()
     }
 
-    /// What it calls itself, such as `3.1.0`.
+    /// Its own version text, such as `3.1.0`.
     ///
     /// # Errors
     /// If it does not answer.

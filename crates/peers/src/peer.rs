@@ -22,7 +22,7 @@ pub struct Peer {
 
 impl Peer {
     /// Finds package `name`, known by `programs`: paths below the root, such as
-    /// `usr/sbin/ovsdb-server`. What is installed comes first.
+    /// `usr/sbin/ovsdb-server`. Installed packages come first.
     ///
     /// # Errors
     /// If it is nowhere; the error says how to get it.
@@ -64,7 +64,7 @@ impl Peer {
         self.wrapped(ns, &[], program)
     }
 
-    /// As [`command`](Peer::command), by way of another program with its arguments.
+    /// Like [`command`](Peer::command), by way of another program with its arguments.
     pub fn wrapped(&self, ns: Option<&Netns>, wrapper: &[&str], program: &str) -> Cmd {
         let program = self.path(program).into_os_string();
         let mut words = wrapper.iter().map(OsString::from).chain([program]);

@@ -207,7 +207,7 @@ fn remove_stale(path: &Path, kind: SocketType) -> Result<(), LocalError> {
     }
     match try_to_connect(path, kind) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(fail("remove the stale")),
-        // It may be busy, or of another type: a process listens in any case.
+        // The socket may be busy, or of another type: a process listens in any case.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(LocalError::InUse(path.to_owned())),
         Err(e) => Err(fail("probe")(e.into())),
     }

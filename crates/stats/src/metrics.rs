@@ -148,7 +148,7 @@ fn write(encoder: &mut MetricEncoder<'_>, kind: MetricType, value: Number) -> fm
         (MetricType::Counter, Number::Float(n)) => {
             encoder.encode_counter::<[(&str, &str); 0], _, u64>(&n, None)
         }
-        // As an integer as long as it fits.
+        // Integers stay integers as long as they fit.
         (_, Number::Int(n)) => match i64::try_from(n) {
             Ok(n) => encoder.encode_gauge(&n),
             Err(_) => encoder.encode_gauge(&(n as f64)),

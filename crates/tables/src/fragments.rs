@@ -1,6 +1,6 @@
 //! Reassembly-free fragment tracking: fragments after the first have no ports, so the decision
 //! about the first is remembered for them, for a while, and for a limited number of datagrams.
-//! Those that come before the first wait for it, in limited number, and no longer than that.
+//! Fragments that come before the first wait for it, in limited number, and no longer than that.
 //!
 //! Owned by one worker. Nothing is allocated once it is made.
 

@@ -3,8 +3,8 @@
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Spreads every bit of `x` over the whole word. It is a bijection: different inputs stay
-/// different. Mix a random seed into `x` where outsiders choose the keys.
+/// Spreads every bit of `x` over the whole word. Different inputs stay different: the function is a
+/// bijection. Mix a random seed into `x` where outsiders choose the keys.
 #[inline]
 pub const fn mix64(x: u64) -> u64 {
     // Stafford's variant 13 of the 64-bit finalizer.
@@ -27,7 +27,7 @@ pub const fn fold(x: u64, seed: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// What the next seed is made of, if seeds are fixed.
+/// Base of the next seed, if seeds are fixed.
 static FIXED: AtomicU64 = AtomicU64::new(0);
 
 /// Makes seeds the same in each run from now on: for measurements, whose instructions depend on

@@ -2,7 +2,8 @@
 
 /// A bucket of tokens, of which a portion comes in every period.
 ///
-/// Times are ticks of any clock that starts at zero or later. It divides only when tokens come in.
+/// Times are ticks of any clock that starts at zero or later. A division is needed only when tokens
+/// come in.
 #[derive(Debug, Clone)]
 pub struct RateLimit {
     /// Tokens, and as many as there can be.

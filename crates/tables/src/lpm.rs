@@ -1,4 +1,4 @@
-//! What route tables of any family need of a longest-prefix match for the packet path.
+//! Operations of a longest-prefix match that route tables of any family need for the packet path.
 
 use crate::lpm4::{Leaf, LpmError};
 use crate::prefix::{Address, Prefix};

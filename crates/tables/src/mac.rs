@@ -35,12 +35,12 @@ const USED: u64 = 1 << 31;
 const FILTER: u64 = 1 << 30;
 const STAYS: u64 = 1 << 29;
 
-/// What becomes of frames to an address, and of those from it that come by another port.
+/// Treatment of frames to an address, and of those from it that come by another port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MacKind {
-    /// It moves to the port where it is seen.
+    /// The address moves to the port where it is seen.
     Moves,
-    /// It stays on its port.
+    /// The address stays on its port.
     Stays,
     /// Frames from it and to it are dropped.
     Filter,
@@ -329,7 +329,7 @@ pub enum MacError {
     Map(#[from] MapError),
 }
 
-/// The control thread's side of the table. It grows as addresses come, and never shrinks.
+/// The control thread's side of the table. The table grows as addresses come, and never shrinks.
 pub struct MacTable {
     writer: snapshot::Writer<MacBuckets>,
     shared: Arc<Snapshot<MacBuckets>>,

@@ -428,7 +428,7 @@ mod tests {
     }
 
     zeroable! {
-        /// As features declare theirs.
+        /// Declared as features declare theirs.
         #[derive(Debug, PartialEq)]
         #[repr(align(64))]
         struct Row {

@@ -61,7 +61,7 @@ pub fn first_for_read<T>(at: &T, bytes: usize) {
 }
 
 /// The cache line of a value that will be needed, for a caller that knows when, but not its type.
-/// It keeps nothing alive: the value may be gone, and the hint useless.
+/// The line keeps nothing alive: the value may be gone, and the hint useless.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line(usize);
 

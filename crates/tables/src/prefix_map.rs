@@ -381,7 +381,7 @@ impl<A: Address> PrefixMap<A> {
         Ok(self.put(prefix, value))
     }
 
-    /// As [`PrefixMap::insert`], after [`PrefixMap::reserve`] or for a prefix that is there.
+    /// Like [`PrefixMap::insert`], after [`PrefixMap::reserve`] or for a prefix that is there.
     pub(crate) fn put(&mut self, prefix: Prefix<A>, value: NonZeroU32) -> Option<NonZeroU32> {
         let routes = &mut self.lengths[usize::from(prefix.len())];
         let old = routes.insert(prefix.addr(), value, self.seed);

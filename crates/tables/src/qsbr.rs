@@ -8,10 +8,10 @@
 //!
 //! # Why it is correct
 //!
-//! * **Online reader.** It loads the epoch with Acquire; the writer opened the epoch with a
+//! * **Online reader.** The reader loads the epoch with Acquire; the writer opened the epoch with a
 //!   Release operation after it unlinked. So a reader that has seen epoch *e* cannot find what was
-//!   unlinked before *e*. It announces *e* with a Release store, which the writer's Acquire load
-//!   pairs with: all reads of the former loop happen before the reuse. No fence is needed.
+//!   unlinked before *e*. The reader announces *e* with a Release store, which the writer's Acquire
+//!   load pairs with: all reads of the former loop happen before the reuse. No fence is needed.
 //! * **Reader coming online.** The writer may look at the slot just before the announcement gets
 //!   there and conclude that the reader sleeps. Both sides therefore put a SeqCst fence between
 //!   their store and their loads: either the writer sees the announcement, or the reader sees what
@@ -54,7 +54,7 @@ pub enum QsbrError {
     },
 }
 
-/// A point in time of a [`Domain`]. What was unlinked before the tag was taken may be reused once
+/// A point in time of a [`Domain`]. Memory unlinked before the tag was taken may be reused once
 /// [`Domain::passed`] returns true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(u64);
@@ -65,7 +65,7 @@ pub struct Domain {
     epoch: Padded<AtomicU64>,
     /// One bit per slot that a [`Reader`] owns.
     claimed: Padded<[AtomicU64; MAX_READERS.div_ceil(BITS)]>,
-    /// The newest epoch known to have passed. It saves the scan for older tags.
+    /// The newest epoch known to have passed. Older tags need no scan.
     safe: AtomicU64,
     slots: [Padded<AtomicU64>; MAX_READERS],
     /// Readers never take this lock.
@@ -213,7 +213,7 @@ impl std::fmt::Debug for Domain {
     }
 }
 
-/// A thread's membership in a [`Domain`]. It may move to another thread between two guards.
+/// A thread's membership in a [`Domain`]. The value may move to another thread between two guards.
 #[derive(Debug)]
 pub struct Reader {
     domain: Arc<Domain>,
@@ -274,7 +274,7 @@ impl Drop for Reader {
 }
 
 /// Permission to read what a domain protects, until the next [`Reader::enter`] or
-/// [`Reader::offline`]. It belongs to the thread that made it.
+/// [`Reader::offline`]. The guard belongs to the thread that made it.
 #[derive(Debug)]
 pub struct Guard<'r> {
     domain: u64,

@@ -249,7 +249,7 @@ unsafe fn copy_less_than_a_line(from: &[u8], to: *mut u8) {
     /// Copies the first and the last `N` bytes.
     ///
     /// # Safety
-    /// As above, and there are `N` bytes at least.
+    /// The rules above hold, and there are `N` bytes at least.
     #[inline]
     unsafe fn ends<const N: usize>(from: &[u8], to: *mut u8) {
         // SAFETY: by contract.

@@ -1,5 +1,5 @@
-//! What the programs of `thalweg` have in common where they meet their user: lines on standard
-//! output and error, and exit statuses.
+//! Common parts of `thalweg`'s programs where they meet their user: lines on standard output and
+//! error, and exit statuses.
 //!
 //! * [`put!`] and [`say!`] print to standard output, [`report!`] to standard error;
 //! * [`fail`] says what went wrong, and gives the exit status: [`FAILED`], [`USAGE`] or [`FAULT`];

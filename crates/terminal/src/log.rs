@@ -1,7 +1,7 @@
 //! A log whose writers never wait.
 //!
 //! Whoever reads standard error may stop doing so (a pager, a stopped journal), and a disk may
-//! hang. What logs then goes on: lines wait in a bounded queue for the thread that writes them, and
+//! hang. Threads that log go on: lines wait in a bounded queue for the thread that writes them, and
 //! lines that find it full are counted.
 
 use std::io::{self, Write};

@@ -18,7 +18,7 @@ pub struct Capture {
     path: PathBuf,
 }
 
-/// What tcpdump says at its end.
+/// Counts that tcpdump prints at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
     /// Packets written to the file.
@@ -44,7 +44,7 @@ impl Capture {
     /// are 250 of 64 KiB, which a burst of small datagrams on a busy machine overruns.
     ///
     /// # Errors
-    /// As those of [`Capture::start`].
+    /// The errors of [`Capture::start`].
     pub fn start_cut(
         ns: &Netns,
         dev: &str,
@@ -139,7 +139,7 @@ fn report_counts(line: &str) -> Option<(u64, u64)> {
     Some((count("captured")?, count("received by filter")?))
 }
 
-/// Whether setgroups(2) is forbidden to this process (user_namespaces(7)).
+/// True if setgroups(2) is forbidden to this process (user_namespaces(7)).
 fn groups_are_fixed() -> bool {
     fs::read_to_string("/proc/self/setgroups").is_ok_and(|text| text.trim() == "deny")
 }

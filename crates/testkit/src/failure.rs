@@ -136,7 +136,7 @@ pub(crate) fn report_now(line: &str) {
 
 /// The directory for the files of the current test, should it fail; it may not exist yet.
 ///
-/// It is `test-failures/NAME` in Cargo's target directory, or `NAME` in the directory that
+/// Its path is `test-failures/NAME` in Cargo's target directory, or `NAME` in the directory that
 /// `THALWEG_TEST_FAILURES` names. `NAME` is the test's.
 pub fn failure_dir() -> PathBuf {
     let root = env::var_os(FAILURES).filter(|dir| !dir.is_empty()).map(PathBuf::from);

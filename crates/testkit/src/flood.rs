@@ -17,10 +17,11 @@ const BATCH: usize = 64;
 
 /// A thread that sends UDP datagrams of one flow, without pause, until the value is dropped.
 ///
-/// It hands the kernel 64 datagrams at once for it to cut apart (`UDP_SEGMENT`, Linux 4.18; from
-/// interfaces without checksum offload Linux 6.11), which takes a third of the time of sending them
-/// one by one. On a virtual Ethernet pair the thread also does what the kernel does with a packet
-/// on the other side, up to the first queue: a kernel that bridges or routes does all of it here.
+/// The thread hands the kernel 64 datagrams at once for it to cut apart (`UDP_SEGMENT`, Linux 4.18;
+/// from interfaces without checksum offload Linux 6.11), which takes a third of the time of sending
+/// them one by one. On a virtual Ethernet pair the thread also does what the kernel does with a
+/// packet on the other side, up to the first queue: a kernel that bridges or routes does all of it
+/// here.
 pub struct Flood {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<()>>>,
@@ -124,7 +125,7 @@ mod tests {
             let sent = flood.stop()?;
             let link = lab.router.link("eth0")?;
             assert_eq!(link.rx_packets - before, sent);
-            // What `ip` counts has no Ethernet header less: 14 + 20 + 8 + 22.
+            // Counts of `ip` do not include an Ethernet header less: 14 + 20 + 8 + 22.
             assert_eq!(link.rx_bytes / link.rx_packets, 64);
             Ok(())
         }

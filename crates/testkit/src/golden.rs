@@ -23,7 +23,7 @@ macro_rules! golden {
     };
 }
 
-/// As [`golden!`], with a whole path.
+/// Like [`golden!`], with a whole path.
 ///
 /// # Panics
 /// If the file and `actual` differ, or the file is missing.

@@ -53,15 +53,15 @@ fn run_inside(path: &str) -> Result<()> {
     test.deadline(Duration::from_secs(600)).output().map(drop)
 }
 
-/// Whether this process is a test that runs in a user namespace of its own.
+/// True if this process is a test that runs in a user namespace of its own.
 pub(crate) fn in_own_user_namespace() -> bool {
     env::var_os(INNER).is_some()
 }
 
 /// Defines a test that needs network namespaces.
 ///
-/// As root it runs as it is; otherwise it runs again, alone, in a user namespace; where these are
-/// not allowed it says that it did not run, and fails if `CI` is set. The body ends in a
+/// Root runs the test as it is; other users run it again, alone, in a user namespace; where these
+/// are not allowed, the test says that it did not run, and fails if `CI` is set. The body ends in a
 /// [`Result`](crate::Result).
 ///
 /// ```

@@ -21,7 +21,7 @@ use thalweg_netns::Netns;
 /// How often the named file is looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Whether failed tests are paused: `PAUSE` is in the environment, neither empty nor `0`.
+/// True if failed tests are paused: `PAUSE` is in the environment, neither empty nor `0`.
 pub(crate) fn wanted() -> bool {
     env::var_os("PAUSE").is_some_and(|value| !value.is_empty() && value != "0")
 }

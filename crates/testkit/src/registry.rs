@@ -27,12 +27,12 @@ use anyhow::{Context, Result, bail};
 
 use thalweg_netns::Cmd;
 
-/// What the list of a folder is to look like.
+/// Form of a folder's list.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratedList<'a> {
     /// The folder with one file per item.
     pub dir: &'a str,
-    /// What an item is, in the singular, for the documentation: `graph node`.
+    /// Word for an item, in the singular, for the documentation: `graph node`.
     pub what: &'a str,
     /// Name of the static list: `NODES`.
     pub list: &'a str,
@@ -46,7 +46,7 @@ pub struct GeneratedList<'a> {
 /// them. For a unit test of one line: `check_feature_lists(env!("CARGO_MANIFEST_DIR"))`.
 ///
 /// # Panics
-/// As [`GeneratedList::check`].
+/// The panics of [`GeneratedList::check`].
 pub fn check_feature_lists(crate_dir: &str) {
     let lists = [
         ("nodes", "graph node", "NODES", "&thalweg_graph::NodeDecl", "NODE"),

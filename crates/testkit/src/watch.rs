@@ -1,9 +1,9 @@
 //! The last packets of interfaces in namespaces, read from packet sockets by one thread.
 //!
-//! A socket takes the packets that its interface receives and sends. It puts none on the link and
-//! does not make the interface promiscuous. As it would keep its namespace alive, it is closed with
-//! the namespace's last [`Netns`]. Packets are read in rounds of limited length: during a flood the
-//! kernel drops those that do not fit into the socket's buffer, and counts them.
+//! A socket takes the packets that its interface receives and sends. The socket puts none on the
+//! link and does not make the interface promiscuous. An open one keeps its namespace alive, so it
+//! is closed with the namespace's last [`Netns`]. Packets are read in rounds of limited length:
+//! during a flood the kernel drops those that do not fit into the socket's buffer, and counts them.
 //!
 //! [`Netns`]: crate::Netns
 
@@ -178,7 +178,7 @@ impl Reader {
     fn ask(&self, order: impl FnOnce(Sender<()>) -> Order) {
         let (done, wait) = channel();
         lock(&self.orders).send(order(done));
-        // It fails only if the thread is gone, and the sockets with it.
+        // Waiting fails only if the thread is gone, and the sockets with it.
         let _ = wait.recv();
     }
 }
@@ -186,7 +186,7 @@ impl Reader {
 impl Orders {
     fn send(&self, order: Order) {
         if self.sender.send(order).is_ok() {
-            // It cannot overflow: the reader sets it to zero.
+            // The counter cannot overflow: the reader sets it to zero.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
     }

@@ -1,4 +1,5 @@
-//! What failed tests leave: tests that fail on purpose, run by others in processes of their own.
+//! Files that failed tests leave: tests that fail on purpose, run by others in processes of their
+//! own.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -51,7 +52,7 @@ fn failing(test: &str, dir: &Path) -> Cmd {
         .deadline(LIMIT)
 }
 
-/// Whether labs work here; tshark is needed, too.
+/// True if labs work here; tshark is needed, too.
 fn labs_work() -> bool {
     if let Privilege::None(why) = Privilege::check() {
         assert!(std::env::var_os("CI").is_none(), "{why}");

@@ -495,9 +495,9 @@ const _: () =
     assert!(arp::PACKET_LEN <= 128 && ipv6::HEADER_LEN <= 128 && ethernet::HEADER_LEN <= 128);
 const _: () = assert!(gre::HEADER_LEN + 8 <= 128);
 
-/// A transport header of a protocol with ports, with the data behind it and the right checksum:
-/// for those that [`Packet`] has no method for. Of UDP-Lite, `covered` bytes of the data are
-/// covered. Without ports, the data alone.
+/// A transport header of a protocol with ports, with the data behind it and the right checksum: for
+/// those that [`Packet`] has no method for. UDP-Lite covers `covered` bytes of the data. Protocols
+/// without ports get the data alone.
 pub fn segment(
     number: u8,
     (src, sport): (Ipv4Addr, u16),

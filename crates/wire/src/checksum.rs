@@ -80,8 +80,8 @@ impl Checksum {
     /// True if the bytes summed so far, which include their checksum field, are intact.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        // Folding keeps the remainder modulo 0xffff. It ends in 0xffff for all multiples except 0;
-        // one multiplication decides.
+        // Folding keeps the remainder modulo 0xffff. The result is 0xffff for all multiples except
+        // 0; one multiplication decides.
         self.sum != 0 && self.sum.is_multiple_of(0xffff)
     }
 }

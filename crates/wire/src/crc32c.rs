@@ -109,8 +109,8 @@ impl Crc32c {
     }
 }
 
-/// The CRC, as SCTP sends it, after four bytes have changed that are followed by `behind` others.
-/// What was wrong before stays wrong.
+/// The CRC, as SCTP sends it, after four bytes have changed that are followed by `behind` others. A
+/// wrong CRC stays wrong.
 pub fn replaced(crc: [u8; 4], old: [u8; 4], new: [u8; 4], behind: usize) -> [u8; 4] {
     // The CRC of a sum is the sum of CRCs, up to the constant that begins and ends it.
     let differ = u32::from_le_bytes(old) ^ u32::from_le_bytes(new);

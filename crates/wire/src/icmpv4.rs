@@ -311,8 +311,8 @@ pub fn may_answer_with_error(packet: &Ipv4View<'_>) -> bool {
         && !dst.is_broadcast()
 }
 
-/// Writes a whole ICMP error packet, from its IP header on, about the packet `original`. It quotes
-/// as much of the original as fits into 576 bytes and into `buf`. Returns its length.
+/// Writes a whole ICMP error packet, from its IP header on, about the packet `original`. The packet
+/// quotes as much of the original as fits into 576 bytes and into `buf`. Returns its length.
 ///
 /// # Errors
 /// `NoRoom` when `buf` cannot hold the headers and a quoted IP header with 8 bytes.
@@ -337,8 +337,8 @@ pub fn emit_error(
         end += piece.len();
     }
     let length = (end - ipv4::HEADER_LEN) as u16;
-    // As VPP sends them: routine precedence, and as many hops as there can be. Without an
-    // identification of its own, a packet must not be fragmented (RFC 6864 section 4.1).
+    // VPP's form is routine precedence, and as many hops as there can be. Without an identification
+    // of its own, a packet must not be fragmented (RFC 6864 section 4.1).
     let ip = Ipv4Repr {
         ttl: u8::MAX,
         fragment_word: ipv4::flag::DONT_FRAGMENT,

@@ -250,8 +250,8 @@ impl Icmp6Repr {
     }
 }
 
-/// Writes a whole ICMPv6 error packet, from its IP header on, about the packet whose bytes from
-/// the IP header on are `original`. It quotes as much as fits into 1280 bytes and into `buf`.
+/// Writes a whole ICMPv6 error packet, from its IP header on, about the packet whose bytes from the
+/// IP header on are `original`. The packet quotes as much as fits into 1280 bytes and into `buf`.
 /// Returns its length.
 ///
 /// # Errors

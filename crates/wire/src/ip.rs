@@ -98,7 +98,7 @@ pub enum TransportSum {
     /// An Internet checksum over a pseudo-header, the header and all data or a part of it
     /// (RFC 9293, RFC 3828, RFC 4340). Addresses and ports are always covered.
     Internet {
-        /// Whether 0 stands for "no checksum" (RFC 768).
+        /// True if 0 stands for "no checksum" (RFC 768).
         zero_is_none: bool,
     },
     /// CRC-32C over header and data, without a pseudo-header (RFC 9260 appendix A).

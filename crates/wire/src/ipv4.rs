@@ -199,7 +199,7 @@ impl<'a> Ipv4View<'a> {
     /// whole header. The payload is the available part.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// The errors of [`parse`](Self::parse).
     #[inline]
     pub fn parse_chain(first: &'a [u8], packet_len: usize) -> Result<Self> {
         lengths(first, packet_len).map_err(|e| e.into())
@@ -460,7 +460,7 @@ impl Ipv4Repr {
     /// [`emit`](Self::emit) with options, whose length must be a multiple of four and at most 40.
     ///
     /// # Errors
-    /// As `emit`; `BadHeaderLength` for options of another length.
+    /// The errors of `emit`; `BadHeaderLength` for options of another length.
     pub fn emit_with_options(&self, options: &[u8], buf: &mut [u8]) -> Result<usize> {
         let length = HEADER_LEN + options.len();
         if !length.is_multiple_of(4) || length > MAX_HEADER_LEN {

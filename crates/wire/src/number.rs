@@ -1,8 +1,8 @@
 //! Types for numbers that must not be taken for one another, such as an interface's index and a
 //! table's id.
 
-/// Declares a type that holds a number and is as large as it. It prints, sorts and parses as the
-/// number does; arithmetic is left out, as a sum of two indices means nothing.
+/// Declares a type that holds a number and is as large as it. The type prints, sorts and parses as
+/// the number does; arithmetic is left out, as a sum of two indices means nothing.
 ///
 /// ```
 /// thalweg_wire::number! {

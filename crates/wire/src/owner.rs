@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
-    /// What stands in front of an IP header: TPIDs and labels.
+    /// Headers in front of an IP header: TPIDs and labels.
     type Front = (Vec<u16>, Vec<u32>);
 
     fn front() -> impl Strategy<Value = Front> {

@@ -86,7 +86,7 @@ impl File {
     }
 }
 
-/// Whether an interface received or sent a packet.
+/// Direction of a packet at an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Received by the interface.

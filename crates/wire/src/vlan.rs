@@ -208,8 +208,8 @@ pub fn layer2(frame: &[u8]) -> Result<Layer2<'_>> {
 /// Labels of a stack that are looked at; no router pushes as many.
 const MAX_LABELS: usize = 64;
 
-/// Returns the offset of the network header of an Ethernet frame, behind all tags, and whether it
-/// is behind MPLS labels (RFC 3032). Of a frame too short for its link header, 14 and false.
+/// Returns the offset of the network header of an Ethernet frame, behind all tags, and true if it
+/// is behind MPLS labels (RFC 3032). A frame too short for its link header gives 14 and false.
 pub fn network(frame: &[u8]) -> (usize, bool) {
     let Ok(l2) = layer2(frame) else { return (ethernet::HEADER_LEN, false) };
     if l2.ethertype != ethertype::MPLS {

@@ -15,7 +15,7 @@ pub struct Module {
 
 /// A field of a message or type.
 pub struct Field {
-    /// As fields spell it: `u32`, `vl_api_prefix_t`.
+    /// Name in the form of fields: `u32`, `vl_api_prefix_t`.
     pub ty: String,
     pub name: String,
     /// Fixed number of values, or of bytes of a string.

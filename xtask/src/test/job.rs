@@ -29,7 +29,7 @@ pub struct Job {
     pub deadline: Duration,
     /// Belongs to the long list.
     pub long: bool,
-    /// It measures: nothing else runs at the same time.
+    /// The job measures: nothing else runs at the same time.
     pub alone: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Job {
 pub struct Outcome {
     pub failure: Option<String>,
     pub took: Duration,
-    /// What it printed, both streams.
+    /// Its output, both streams.
     pub log: PathBuf,
 }
 
@@ -93,7 +93,7 @@ impl Job {
     }
 }
 
-/// Whether the process ends in time.
+/// Reports if the process ended in time.
 fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
     let watched = pidfd_open(pid, PidfdFlags::empty()).context("watch it")?;
     let deadline = Instant::now() + limit;

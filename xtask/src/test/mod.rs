@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use job::Job;
 use report::Report;
 
-/// What to run, and how.
+/// Options of `xtask test`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Phases (unit, doc, smoke, levels, papi, loom, psample, guard, fuzz, aarch64) or parts of

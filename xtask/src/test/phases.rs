@@ -13,7 +13,7 @@ use super::job::Job;
 
 /// Phases of `make test`, in the order in which they are built and begun.
 const SHORT_LIST: [&str; 6] = ["papi", "unit", "chaos", "smoke", "levels", "doc"];
-/// Phases of `make test-long`. What takes longest comes first. Some phases have jobs in both lists.
+/// Phases of `make test-long`. The longest ones come first. Some phases have jobs in both lists.
 const LONG_LIST: [&str; 10] =
     ["psample", "guard", "aarch64", "loom", "fuzz", "chaos", "papi", "unit", "smoke", "levels"];
 /// Phases of words that name none.
@@ -52,8 +52,8 @@ const SINGLES: [Single; 6] = [
 
 /// A program of unit tests, or another that takes minutes when the machine is busy.
 const PROGRAM_DEADLINE: Duration = Duration::from_secs(15 * 60);
-/// A scenario. It reports by itself what it waits for, a while before (see `THALWEG_TEST_DEADLINE`
-/// in the test kit).
+/// A scenario, which reports by itself what it waits for, a while before (see
+/// `THALWEG_TEST_DEADLINE` in the test kit).
 const SCENARIO_DEADLINE: Duration = Duration::from_secs(6 * 60);
 
 /// Runs of the random operator, of which one may fail and be made shorter.
@@ -227,8 +227,8 @@ fn smoke(root: &Path) -> Result<Vec<Job>> {
     scenarios(root, "smoke", &[], &[])
 }
 
-/// What forwards, again with each level of frame kernels that this processor has: with one worker
-/// and two in turn, or as `WORKERS` says (`WORKERS="1 2"`: each level with both).
+/// Scenarios that forward, again with each level of frame kernels that this processor has: with one
+/// worker and two in turn, or as `WORKERS` says (`WORKERS="1 2"`: each level with both).
 fn levels(root: &Path) -> Result<Vec<Job>> {
     let processor = fs::read_to_string("/proc/cpuinfo").context("read /proc/cpuinfo")?;
     let asked = std::env::var("WORKERS").unwrap_or_default();
@@ -296,7 +296,7 @@ fn scenarios(
         job.env.push((ROUTER, router.clone().into()));
         job.env.extend(env.iter().map(|(key, value)| (*key, OsString::from(value))));
         if job.alone {
-            // It would take processor time from what is measured.
+            // Captures would take processor time from the measurement.
             job.env.push(("THALWEG_TEST_CAPTURE", "0".into()));
         }
         jobs.push(job);

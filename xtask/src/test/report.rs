@@ -1,4 +1,4 @@
-//! What is printed of jobs as they end, and of all of them together.
+//! Reports of jobs as they end, and of all of them together.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,7 +46,7 @@ impl Report {
         println!("[{at:4}/{}] {verdict:6} {seconds:6.1} s  {}", self.total, job.name);
         let Some(failure) = &outcome.failure else {
             self.passed_tests += passed;
-            // It is of no use any more.
+            // The log is not needed any more.
             let _ = fs::remove_file(&outcome.log);
             return;
         };

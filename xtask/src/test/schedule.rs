@@ -52,7 +52,7 @@ pub fn run_all(
             let (sender, next, together) = (sender.clone(), &next, &together);
             scope.spawn(move || {
                 while let Some(job) = together.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // It is received until the last sender is gone.
+                    // The channel receives until the last sender is gone.
                     let _ = sender.send((*job, job.run(logs, pause)));
                 }
             });

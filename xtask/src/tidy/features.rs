@@ -7,7 +7,7 @@ use super::{Source, tests_begin};
 const FREE: [&str; 5] = ["buffer", "cmsg_space", "fd", "ffi", "io"];
 const NAME: &str = concat!("rustix", "::");
 
-/// What a manifest asks for, in its dependencies and in those of its tests.
+/// Crates that a manifest asks for, in its dependencies and in those of its tests.
 fn asked(manifest: &str) -> (Vec<&str>, Vec<&str>) {
     let (mut always, mut in_tests, mut section) = (Vec::new(), Vec::new(), "");
     for line in manifest.lines() {

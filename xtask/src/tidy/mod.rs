@@ -15,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// What to check.
+/// Options of `xtask tidy`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Leave out the subjects of commits.

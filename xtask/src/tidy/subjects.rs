@@ -28,7 +28,7 @@ fn findings(log: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with a subject.
+/// Faults of a commit's subject.
 fn fault(subject: &str) -> Option<String> {
     let width = subject.chars().count();
     if width > WIDTH {

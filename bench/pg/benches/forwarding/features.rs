@@ -1,4 +1,4 @@
-//! What features cost that have nothing to do: on an arc, as a tap, and as a hop of the graph.
+//! Cost of idle features: on an arc, as a tap, and as a hop of the graph.
 
 use thalweg_bench_common::{Apart, Cell, Column, Series, Spread, Table};
 use thalweg_bench_pg::Router;
@@ -101,7 +101,8 @@ features! {
     TAP_4, "tap-4", "device-input", Tap, Built::tap(Look(0));
 }
 
-/// What takes its turn: a name for the table, the arc, the features' name without their number.
+/// A setting that takes its turn: a name for the table, the arc, the features' name without their
+/// number.
 struct Setting {
     what: &'static str,
     arc: &'static str,

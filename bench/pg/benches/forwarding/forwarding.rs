@@ -1,5 +1,5 @@
-//! What packets cost on their ways: packets per second and clocks per packet from the packet
-//! generator to the packet generator, on one worker.
+//! Cost of packets by path: packets per second and clocks per packet from the packet generator to
+//! the packet generator, on one worker.
 
 use thalweg_bench_common::{Cell, Column, Table};
 use thalweg_bench_pg::Router;

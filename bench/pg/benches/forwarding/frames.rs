@@ -1,4 +1,4 @@
-//! What packets cost in frames of 1 to 256, and one that comes alone.
+//! Cost of packets in frames of 1 to 256, and of one that comes alone.
 
 use thalweg_bench_common::{Cell, Column, Table};
 use thalweg_bench_pg::Router;

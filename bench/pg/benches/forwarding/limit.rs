@@ -1,4 +1,4 @@
-//! What two bare loops over a frame take that do no more than IPv4 forwarding has to, without an
+//! Cost of two bare loops over a frame that do no more than IPv4 forwarding has to, without an
 //! engine, next to the router in the same rounds.
 
 use std::hint::black_box;
@@ -25,7 +25,7 @@ struct Buffers {
     next: usize,
     /// Times that each packet may be forwarded before it must be written again.
     left: u8,
-    /// Whether each frame is written right before it is forwarded.
+    /// Writes each frame right before it is forwarded.
     fresh: bool,
     random: bool,
 }
@@ -72,7 +72,7 @@ impl Buffers {
     }
 }
 
-/// What both loops need.
+/// Tables that both loops need.
 struct Tables {
     /// An adjacency for each /24.
     routes: Vec<u32>,

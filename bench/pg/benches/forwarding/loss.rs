@@ -10,7 +10,7 @@ use thalweg_graph::clock;
 /// One packet in N, at rising rates.
 const RATES: [u32; 9] = [1000, 300, 100, 60, 50, 40, 30, 20, 10];
 
-/// Who takes samples.
+/// Workers and streams of a setup.
 struct Setup {
     name: &'static str,
     workers: usize,
@@ -39,7 +39,7 @@ const SETUPS: [Setup; 4] = [
     },
 ];
 
-/// What became of the samples of a window, by stream.
+/// Fates of a window's samples, by stream.
 struct Window {
     seconds: f64,
     each: Vec<Samples>,

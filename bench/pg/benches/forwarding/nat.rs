@@ -1,5 +1,5 @@
-//! What translation adds to IPv4: sessions that stand, few and many, in order and at random; and
-//! sessions that begin.
+//! Cost that translation adds to IPv4: standing sessions, few and many, in order and at random; and
+//! new sessions.
 
 use std::time::{Duration, Instant};
 
@@ -227,12 +227,12 @@ impl Pair {
 /// The longest that anything waits for sessions.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whether there are this many sessions.
+/// True if there are this many sessions.
 fn has(r: &mut Router, sessions: u32) -> bool {
     r.cli("show nat44 summary").contains(&format!("total sessions: {sessions}\n"))
 }
 
-/// What may say why there are not.
+/// Clues to why sessions are missing.
 fn state(r: &mut Router) -> String {
     ["show nat44 summary", "show errors"].map(|c| r.cli(c)).concat()
 }

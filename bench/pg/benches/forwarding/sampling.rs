@@ -1,5 +1,5 @@
-//! What sFlow adds: clocks per sample and percent of the rate, by pairs of short turns with and
-//! without it.
+//! Cost that sFlow adds: clocks per sample and percent of the rate, by pairs of short turns with
+//! and without it.
 
 use std::convert::Infallible;
 
@@ -122,7 +122,7 @@ fn outcome(r: &mut Router, plan: Pairing, rate: (&'static str, u32), sent: bool)
     if !on {
         r.cli("sflow enable-disable pg0");
     }
-    // What was taken is sent within a moment.
+    // Samples taken are sent within a moment.
     let after = r.samples();
     let tap = tap_clocks(r) - tap;
     r.cli("sflow enable-disable pg0 disable");

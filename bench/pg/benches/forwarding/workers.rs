@@ -33,7 +33,7 @@ fn forward(plan: Plan, case: Case) -> Scaling {
     })
 }
 
-/// What a worker without sFlow loses while another one samples one packet in ten.
+/// Rate that a worker without sFlow loses while another one samples one packet in ten.
 fn beside_sampling(plan: Plan) -> Table {
     let mut table = Table::new(
         "A worker next to one that samples",

@@ -31,8 +31,8 @@ impl Pattern {
         differ.is_zero_under(Sixteen::of(&self.mask))
     }
 
-    /// As [`matches_all`](Self::matches_all), of heads whose first sixteen bytes match one pattern,
-    /// and whose last sixteen another one.
+    /// Like [`matches_all`](Self::matches_all), for heads whose first sixteen bytes match one
+    /// pattern, and whose last sixteen another one.
     #[inline(always)]
     pub fn both_match_all<'a>(
         first: &Pattern,

@@ -198,7 +198,7 @@ mod tests {
     use crate::server::{Server, ServerConfig};
     use crate::testing::{TestCx, tree};
 
-    /// Of what has to happen, however busy the processors are.
+    /// Limit of a wait, however busy the processors are.
     const LIMIT: Duration = Duration::from_secs(60);
 
     fn terminal() -> (OwnedFd, OwnedFd) {

@@ -239,7 +239,7 @@ impl Client {
         }
     }
 
-    /// What the server says next.
+    /// Reads the server's next event.
     fn heard(&mut self) -> Result<Event, ClientError> {
         self.next().map_err(|e| match e {
             ClientError::Io(e) if is_timeout(&e) => ClientError::Silent(self.patience),

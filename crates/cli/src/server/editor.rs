@@ -537,7 +537,7 @@ mod tests {
         let wide = "\u{e9}".repeat(MAX_COMMAND_BYTES / 2);
         assert_eq!(enter(&format!("{wide}\r")).0, Edit::Line(wide.clone()));
         assert_eq!(enter(&format!("{wide}\u{e9}\r")).0, Edit::TooLong);
-        // What is left of it is not what was typed, whatever is deleted of it.
+        // The rest of such a line is not what was typed, whatever is deleted.
         assert_eq!(enter(&format!("a\r{longest}y\x15b\x10\r")), (Edit::TooLong, 1));
         assert_eq!(enter(&format!("{longest}y\x03b\r")), (Edit::Line("b".to_owned()), 1));
         assert_eq!(enter(&format!("{longest}y\rb\r")), (Edit::Line("b".to_owned()), 1));

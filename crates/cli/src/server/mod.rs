@@ -5,8 +5,8 @@
 //!
 //! # Protocol
 //!
-//! The server begins with telnet negotiation (36 bytes) and asks for the terminal type. What
-//! follows depends on the answer:
+//! The server begins with telnet negotiation (36 bytes) and asks for the terminal type. The session
+//! depends on the answer:
 //!
 //! | terminal type | session |
 //! | --- | --- |

@@ -482,7 +482,7 @@ impl<D: Dispatch> Session<D> {
     }
 }
 
-/// Whether input begins as an HTTP request does.
+/// Tells if input begins as an HTTP request does.
 enum Http {
     Yes,
     /// Too short to tell.
@@ -529,8 +529,8 @@ pub(super) fn to_wire(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a character acts on a terminal, or makes text look other than it is: controls, line and
-/// paragraph separators, marks of direction (UTR #36 and UAX #9), and what takes no room.
+/// True if a character acts on a terminal, or makes text look other than it is: controls, line and
+/// paragraph separators, marks of direction (UTR #36 and UAX #9), and characters without width.
 pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -88,7 +88,7 @@ impl Rig {
         let stream = UnixStream::connect(self.path()).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         let mut raw = Raw { stream, read: Vec::new() };
-        // As vppctl does: one read of 100 bytes must hold the whole greeting.
+        // Reads as vppctl does: one read of 100 bytes must hold the whole greeting.
         let mut first = [0; 100];
         let count = raw.stream.read(&mut first).unwrap();
         assert_eq!(first[..count], GREETING);

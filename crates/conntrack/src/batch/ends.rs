@@ -16,14 +16,14 @@ use crate::{IPV4, IPV6};
 pub(super) trait Ends<const W: usize>: Copy + PartialEq {
     /// Its ICMP.
     const ICMP: u8;
-    /// Whether a UDP checksum of zero stands for none (RFC 768; not so in RFC 8200 section 8.1).
+    /// True if a UDP checksum of zero stands for none (RFC 768; not so in RFC 8200 section 8.1).
     const ZERO_IS_NONE: bool;
 
-    /// Those of a packet; `None` if it is of the other family.
+    /// Endpoints of a packet; `None` if it is of the other family.
     fn of(packet: &PacketView<'_>) -> Option<Self>;
-    /// Those of the other direction.
+    /// Endpoints of the other direction.
     fn back(self) -> Self;
-    /// Whether a packet between them, back, goes to the source of this one.
+    /// True if a packet between them, back, goes to the source of this one.
     fn goes_to_source_of(self, other: Self) -> bool;
     /// A key of them, with a last word.
     fn key(self, last: u64) -> Key<W>;
@@ -33,7 +33,7 @@ pub(super) trait Ends<const W: usize>: Copy + PartialEq {
     fn pseudo(self, number: u8, length: u32) -> Checksum;
     /// The sum that ICMP begins with.
     fn icmp_pseudo(self, length: u32) -> Checksum;
-    /// Whether ICMP messages of a type are about the packet that they quote.
+    /// True if ICMP messages of a type are about the packet that they quote.
     fn is_error(kind: u8) -> bool;
 }
 

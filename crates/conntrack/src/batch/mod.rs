@@ -18,7 +18,7 @@ use read::{intact, intact6, plain_tcp, plain_tcp6, read_ipv4, read_ipv6};
 /// Maximum number of packets in a batch.
 pub const ROOM: usize = 256;
 
-/// Checksums to verify. Those that a device has verified, or will fill in, need not be.
+/// Checksums to verify. A checksum that a device has verified, or will fill in, needs no check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
     /// The IPv4 header checksum.
@@ -54,7 +54,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether there is a key to track it by.
+    /// True if there is a key to track it by.
     #[inline]
     pub(crate) fn is_tracked(self) -> bool {
         self > Kind::Fragment
@@ -71,8 +71,7 @@ pub struct Headers {
     pub bytes: u32,
     /// Kind of the packet.
     pub kind: Kind,
-    /// Whether the sender is the higher endpoint of the key; for ICMP queries, whether it is a
-    /// reply.
+    /// True if the sender is the higher endpoint of the key; for ICMP queries, if it is a reply.
     pub swapped: bool,
 }
 
@@ -86,7 +85,7 @@ pub struct Batch<const W: usize> {
     pub(crate) len: usize,
     /// First packet that has not been prefetched.
     pub(crate) ahead: usize,
-    /// Whether any packet is a fragment.
+    /// True if any packet is a fragment.
     fragments: bool,
 }
 

@@ -21,9 +21,9 @@ pub enum EventKind {
 /// Reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndReason {
-    /// It timed out.
+    /// The connection timed out.
     Expired,
-    /// It made room for another connection.
+    /// The connection made room for another one.
     Recycled,
     /// A user flushed it.
     Flushed,
@@ -34,7 +34,7 @@ pub enum EndReason {
 /// An event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
     /// The connection.
     pub connection: Connection,

@@ -14,7 +14,7 @@ pub struct FirstFragment<const W: usize> {
     key: Key<W>,
     state: State,
     reply: bool,
-    /// Whether its sender is the higher endpoint of the key.
+    /// True if its sender is the higher endpoint of the key.
     swapped: bool,
 }
 

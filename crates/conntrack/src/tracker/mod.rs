@@ -50,7 +50,7 @@ pub struct Tracked {
     pub state: State,
     /// Its connection, if one exists.
     pub flow: Option<FlowId>,
-    /// Whether it is in the reply direction.
+    /// True in the reply direction.
     pub reply: bool,
 }
 

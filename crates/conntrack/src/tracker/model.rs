@@ -8,7 +8,7 @@ use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN, URG};
 /// A packet of the tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
-    /// Whether it is of IPv6.
+    /// True for IPv6.
     pub(super) six: bool,
     pub(super) zone: u16,
     /// Source address and port; the identifier for ICMP.
@@ -311,7 +311,7 @@ fn segment(mut src: Side, mut dst: Side, p: &Packet, check: bool) -> Option<(Sid
         true => (0, 0),
         false => (shift(&src, &dst, &src), shift(&src, &dst, &dst)),
     };
-    // What a side sends first says where it is, whatever it acknowledges.
+    // The first packet of a side says where it is, whatever it acknowledges.
     let mut judged = true;
     if src.state < SYN_SENT {
         if syn && dst.scale.is_some() && !dst.guessed {

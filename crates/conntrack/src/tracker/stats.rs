@@ -93,7 +93,7 @@ pub struct Live {
     pub icmp: u32,
     /// Other protocols.
     pub other: u32,
-    /// Those of IPv6, among all of these.
+    /// Connections of IPv6, among all of these.
     pub ipv6: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What workers answer, all together.
+//! Answers of all workers.
 
 use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};

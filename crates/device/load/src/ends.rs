@@ -13,7 +13,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Those of one of several workers.
+    /// Ends of one of several workers.
     pub(crate) fn new(
         plan: &Plan,
         side: Side,
@@ -42,20 +42,20 @@ impl Ends {
 pub enum Change {
     /// A trial of this number begins: counters start at zero, and nothing is sent yet.
     Begin(u8),
-    /// What is sent from now on.
+    /// The load to send from now on.
     Load(Load),
-    /// Whether packets due from now on belong to the trial's window.
+    /// True if packets due from now on belong to the trial's window.
     Judging(bool),
 }
 
-/// What became of a stream in one direction.
+/// Books of a stream in one direction.
 #[derive(Clone, Debug)]
 pub struct StreamReport {
     /// Its number in the plan.
     pub number: usize,
     /// Its name.
     pub name: String,
-    /// Whether its packets have tags; without, only sent packets are known.
+    /// True if its packets have tags; without, only sent packets are known.
     pub tagged: bool,
     /// Its judged packets.
     pub judged: Books,
@@ -73,14 +73,14 @@ impl StreamReport {
     }
 }
 
-/// What became of all streams in one direction.
+/// Books of all streams in one direction.
 #[derive(Clone, Debug)]
 pub struct DirectionReport {
     /// When it was read.
     pub at: Nanos,
     /// Streams that this direction has, in the order of the plan.
     pub streams: Vec<StreamReport>,
-    /// What has arrived that belongs to no stream.
+    /// Packets that arrived and belong to no stream.
     pub port: Port,
     /// When the last packet of a stream arrived.
     pub last: Option<Nanos>,
@@ -122,11 +122,11 @@ impl DirectionReport {
     }
 }
 
-/// Times of packets of the window so far, in nanoseconds, where there are enough for them. It is
-/// read while packets are sent: it takes little time, and leaves the distributions where they are.
+/// Times of packets of the window so far, in nanoseconds, where there are enough for them. Reading
+/// them while packets are sent takes little time, and leaves the distributions where they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// That half of the packets took at most.
+    /// The time that half of the packets took at most.
     pub half: Option<Nanos>,
     /// 99 % of them.
     pub most: Option<Nanos>,
@@ -165,7 +165,7 @@ impl Times {
     }
 }
 
-/// What has been sent and received so far in one direction, without the books: cheap to ask for.
+/// Packets sent and received so far in one direction, without the books: cheap to ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// When it was read.

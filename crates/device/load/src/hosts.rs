@@ -30,19 +30,19 @@ pub(crate) enum Hosts {
     Streams(Ends),
 }
 
-/// What a worker has behind a port: connections first, in the order of their plans.
+/// Hosts of a worker behind a port: connections first, in the order of their plans.
 pub(crate) struct Behind {
     pub(crate) hosts: Vec<Hosts>,
     /// How workers share out the conversations of each plan, if there are several workers, and what
     /// this one has of them.
     pub(crate) splits: Vec<(Split, Share)>,
-    /// Whether the conversations' hosts are clients.
+    /// True if the conversations' hosts are clients.
     pub(crate) has_clients: bool,
-    /// Whether there are several workers.
+    /// True if there are several workers.
     pub(crate) several: bool,
 }
 
-/// What hosts have done.
+/// Counts of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     /// When the counters were read, in microseconds since an arbitrary origin.
@@ -51,7 +51,7 @@ pub struct Report {
     pub counts: Counts,
     /// Conversations open.
     pub open: u32,
-    /// Of these, the ones whose handshake goes on.
+    /// Open conversations in their handshake.
     pub half_open: u32,
     /// Conversations in TIME_WAIT.
     pub time_wait: u32,
@@ -80,13 +80,13 @@ impl Report {
 pub(crate) enum Message {
     /// In place of all that are behind the port.
     Hosts(SwIfIndex, Behind),
-    /// Of the clients with this number behind the port.
+    /// Concerns the clients with this number behind the port.
     Opening(SwIfIndex, usize, Opening),
     Judging(SwIfIndex, usize, bool),
     Abandon(SwIfIndex),
     Line(SwIfIndex, Impairment),
     Change(SwIfIndex, Change),
-    /// Of the streams between two ports, in both directions.
+    /// Concerns the streams between two ports, in both directions.
     Streams([SwIfIndex; 2], Sender<[DirectionReport; 2]>),
     Progress([SwIfIndex; 2], Sender<[Progress; 2]>),
     Times([SwIfIndex; 2], Sender<Times>),
@@ -97,7 +97,7 @@ pub(crate) enum Message {
 struct Port {
     sw_if: SwIfIndex,
     behind: Behind,
-    /// What they have said, to be received next.
+    /// Frames that they have sent, to be received next.
     said: Vec<Box<Frame>>,
     /// Their last turn, and the longest time between two.
     turn: Micros,
@@ -108,7 +108,7 @@ struct Port {
 #[derive(Default)]
 pub(crate) struct All {
     ports: Vec<Port>,
-    /// What is between hosts and their ports, where there is anything.
+    /// Impairments between hosts and their ports.
     lines: HashMap<SwIfIndex, Line>,
 }
 
@@ -165,7 +165,7 @@ impl Hosts {
         }
     }
 
-    /// What clients or servers have done.
+    /// Counts of clients or servers.
     fn report(&self, at: Micros, longest_turn: Micros) -> Option<Report> {
         let (counts, (open, time_wait), half_open) = match self {
             Hosts::Clients(hosts) => (hosts.counts(), hosts.open(), hosts.half_open()),
@@ -219,8 +219,8 @@ fn receive_one_of(hosts: &mut [Hosts], ticks: u64, frame: &[u8], out: &mut impl 
     }
 }
 
-/// Passes a frame to those hosts of this worker that it is for, or returns the worker whose it is,
-/// which has another number than `me`. What is nobody's stays with the first worker that has hosts.
+/// Passes a frame to the hosts of this worker that it is for, or returns the worker that owns it,
+/// whose number is not `me`. A packet for no host stays with the first worker that has hosts.
 #[inline(never)]
 fn receive_shared(
     behind: &mut Behind,
@@ -390,7 +390,7 @@ impl All {
         match message {
             Message::Hosts(sw_if, behind) => {
                 match self.port(sw_if) {
-                    // What the others have said is still received.
+                    // Frames of the old hosts are still received.
                     Some(port) => {
                         let old = std::mem::replace(&mut port.behind, behind);
                         // Returning their memory takes time.
@@ -439,7 +439,7 @@ impl All {
                     }
                 }
             }
-            // Who asked may be gone.
+            // The asker may be gone.
             Message::Streams(ports, answer) => {
                 let at = nanos(cx.now());
                 if let Some((a, b)) = self.both(ports) {
@@ -465,7 +465,7 @@ impl All {
                     let hosts = port.behind.hosts.iter();
                     hosts.filter_map(|hosts| hosts.report(now, longest_turn)).collect()
                 };
-                // Who asked may be gone.
+                // The asker may be gone.
                 let _ = answer.send(ports.iter().map(&mut report).collect());
             }
         }

@@ -27,7 +27,7 @@ pub(crate) static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// What happens to packets between hosts and their port.
+/// Impairments of packets between hosts and their port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairment {
     /// One in this many is lost, at random; 0 = none.

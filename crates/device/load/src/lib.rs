@@ -2,7 +2,7 @@
 //! the port receives.
 //!
 //! Workers share the hosts out: each has its part of the clients, of the servers' conversations,
-//! and of the packets of streams. What a worker hears that is for another one, it hands over.
+//! and of the packets of streams. A worker hands over packets that are for another one.
 //!
 //! A device under test in this process has such ports as its interfaces. There is no link between
 //! the two that could lose packets, so what is lost was lost by the device.
@@ -105,7 +105,7 @@ pub fn set_servers(
     Ok(())
 }
 
-/// What each worker has behind a port, without hosts so far.
+/// Each worker's part of a port, without hosts so far.
 fn nobody(c: &Control, has_clients: bool) -> Vec<Behind> {
     let several = c.workers() > 1;
     let behind = |_| Behind { hosts: Vec::new(), splits: Vec::new(), has_clients, several };
@@ -156,10 +156,10 @@ fn give(c: &mut Control, port: SwIfIndex, all: Vec<Behind>) {
 /// A plan that no hosts can have.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HostsError {
-    /// Of connections.
+    /// Fault in connections.
     #[error(transparent)]
     Talks(#[from] PlanError),
-    /// Of streams.
+    /// Fault in streams.
     #[error(transparent)]
     Streams(#[from] stream::PlanError),
 }

@@ -30,7 +30,7 @@ pub(crate) static NODE: NodeDecl = NodeDecl {
 /// those are the ones that are asked for.
 const OF_REASON: usize = 64;
 const OF_STREAM: usize = 4;
-/// Packets of conversations noted of a reason. As many that are none are looked at.
+/// Packets of conversations noted per reason. The same number of other packets is looked at.
 const OF_TALKS: usize = 16;
 /// Packets noted in all, of streams and of conversations.
 const MOST: usize = 4096;
@@ -64,16 +64,16 @@ pub(crate) enum Ask {
     Begin(Box<Witness>),
     /// Its window begins: packets of conversations, which have no tags, are noted from now on.
     Talks,
-    /// What was noted since then; no more is. Whoever asked may be gone.
+    /// Returns what was noted since then, and stops noting. The asker may be gone.
     Tell(Sender<Vec<Dropped>>),
 }
 
-/// What was noted, and what still is.
+/// Packets noted, and the kinds that still are.
 #[derive(Default)]
 pub(crate) struct Witness {
     seed: u64,
     trial: u8,
-    /// Whether packets of streams are noted, and of conversations.
+    /// True if packets of streams are noted, and of conversations.
     streams_on: bool,
     talks_on: bool,
     noted: Vec<Dropped>,
@@ -154,7 +154,7 @@ impl Witness {
         if *noted >= OF_TALKS || *others >= OF_TALKS || self.talks >= MOST_TALKS {
             return;
         }
-        // What is wrong or foreign is not looked at for ever.
+        // Malformed and foreign packets are looked at only up to a limit.
         *others += 1;
         let before = frame.before(i, stepped_over(frame, i));
         if self.gather(before, frame, i).is_none() {

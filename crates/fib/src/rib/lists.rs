@@ -37,7 +37,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.intern_as(c, Cast::Unicast, paths)
     }
 
-    /// As [`intern`](Self::intern), for the paths of a route.
+    /// Like [`intern`](Self::intern), for the paths of a route.
     pub(super) fn intern_as(
         &mut self,
         c: &Control,
@@ -86,9 +86,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
     }
 
-    /// Returns the object that follows the route of an address and puts labels before packets,
-    /// with a reference: for tunnels, and for routes of other tables with next hops in this one. It
-    /// follows as long as anyone has a reference, also while no route leads there.
+    /// Returns the object that follows the route of an address and puts labels before packets, with
+    /// a reference: for tunnels, and for routes of other tables with next hops in this one. The
+    /// object follows the route while anyone has a reference, even if no route leads there.
     ///
     /// # Errors
     /// If the object cannot be created.
@@ -151,7 +151,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         for path in paths {
             match self.resolve(c, cast, path) {
                 Ok(dpo) => members.push(member(path, dpo)),
-                // It is left out until it leads somewhere.
+                // Leaves the path out until it leads somewhere.
                 Err(e) if e.may_pass() => {}
                 Err(e) => {
                     f.borrow_mut().release_all(c, &members);

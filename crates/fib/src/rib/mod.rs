@@ -2,8 +2,8 @@
 //! to.
 //!
 //! Routes with equal paths share a *path list*, and workers' tables name the list's forwarding
-//! object. That object stays: when a next hop moves, the object gets other members, by one word,
-//! and no route is written again, however many there are.
+//! object. The object stays: when a next hop moves, it gets other members, by one word, and no
+//! route is written again, however many there are.
 
 mod entries;
 mod error;
@@ -36,7 +36,7 @@ use watched::Watched;
 /// Number of an interned path list.
 pub type ListId = u32;
 
-/// Who receives packets that match a prefix.
+/// Receivers of packets that match a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Cast {
     /// One host.
@@ -169,7 +169,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         &self.lpm
     }
 
-    /// As [`lpm`](Self::lpm), to be maintained.
+    /// Like [`lpm`](Self::lpm), for changes.
     pub fn lpm_mut(&mut self) -> &mut L {
         &mut self.lpm
     }
@@ -272,7 +272,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
     }
 
-    /// Releases all forwarding objects; no worker looks up here any more. What is left is memory.
+    /// Releases all forwarding objects; no worker looks up here any more. Only memory is left.
     pub fn clear(&mut self, c: &Control) {
         self.by_paths.clear();
         self.recursive.clear();
@@ -377,7 +377,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let (begin, mut seen, mut n) = (Instant::now(), 0, 0);
         loop {
             while let Some((prefix, source)) = self.removal.pop() {
-                // It may have another list by now.
+                // The route may have another list by now.
                 let list = self.routes.find(prefix, source).and_then(|id| self.list(id));
                 if list.is_some_and(|list| list.paths.is_empty()) {
                     self.unset(c, prefix, source);

@@ -1,7 +1,7 @@
 //! Host routes of neighbours. Learned routes fill gaps of written ones, and never beat them: a
 //! neighbour's route exists only while the longest other route around its address says that hosts
-//! are on its link (VPP: an adjacency refines its cover), or no other route is around it. Of
-//! several neighbours with one address, one that is written beats those that were only heard.
+//! are on its link (VPP: an adjacency refines its cover), or no other route is around it. If
+//! several neighbours have one address, a written one beats those that were only heard.
 
 use super::entries::Entries;
 use super::path::{Path, Source};
@@ -185,7 +185,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         while let Some(addr) = self.claims.next(after, changed.last()) {
             let longer = self.cover_of(addr).map(|(prefix, _)| prefix);
             after = Bound::Excluded(match longer.filter(|p| p.len() > changed.len()) {
-                // As are all others in there.
+                // Others in there have a longer cover, too.
                 Some(longer) => longer.last(),
                 None => {
                     self.judge(c, addr);

@@ -108,9 +108,9 @@ pub struct Path {
     pub labels: Labels,
     /// A label of MPLS table 0 whose paths it follows, in the place of a next hop.
     pub via_label: Option<Label>,
-    /// Table in which a next hop without an interface is resolved; `None` for the route's own. That
-    /// table must [track](super::Table::track) it [so](Path::tracked_as). It is one of the next
-    /// hop's family, and always named if that is not the route's.
+    /// Table in which a next hop without an interface is resolved; `None` for the route's own. The
+    /// table must [track](super::Table::track) it [so](Path::tracked_as). Its family is the next
+    /// hop's; if that is not the route's, the table is always named.
     pub table: Option<TableId>,
 }
 
@@ -159,7 +159,7 @@ impl Path {
     pub fn tracked_as(&self, own: LinkType) -> (LinkType, Labels) {
         match self.next_hop.map_or(own, |hop| Version::of_ip(hop).link()) {
             link if link == own => (own, self.labels),
-            // What packets are under other labels stays.
+            // The packet below other labels keeps its protocol.
             link => (link, self.labels.carrying(self.labels.carried().or(Some(own)))),
         }
     }
@@ -226,7 +226,7 @@ pub enum Mode {
     Uniform,
 }
 
-/// What a stack of labels is put before.
+/// Content behind a stack of labels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub enum Before {
     /// A packet without labels: the last one is the bottom.
@@ -336,8 +336,8 @@ impl Labels {
         Some(Labels::of(&all)?.like(self))
     }
 
-    /// As [`under`](Self::under), for a path that follows another one; without labels of its own,
-    /// it is in the mode of that.
+    /// Like [`under`](Self::under), for a path that follows another one; without labels of its own,
+    /// it takes the mode of the other.
     #[must_use]
     pub fn following(&self, outer: &Labels) -> Option<Labels> {
         match self.as_slice() {

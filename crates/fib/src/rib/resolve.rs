@@ -1,4 +1,4 @@
-//! What paths lead to, now and after a change.
+//! Targets of paths, now and after a change.
 
 use super::lists::member;
 use super::path::{Before, Labels, Mode, Path, PathKind, Source};
@@ -229,7 +229,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         Err(RibError::Unreachable(ip))
     }
 
-    /// What labels for a next hop lead to by one path of the route that covers it.
+    /// The object for labels of a next hop, by one path of the route that covers it.
     fn labelled_member(
         &self,
         c: &Control,
@@ -284,7 +284,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 break;
             }
         }
-        // Those that wait for each other begin from nothing; what leads to itself then is a loop.
+        // Lists that wait for each other begin from nothing; a list that leads to itself then is a
+        // loop.
         let f = c.state::<Forwarding>();
         for list in left.iter().filter_map(|id| self.list(*id)) {
             // One that leads nowhere is no loop.

@@ -10,7 +10,7 @@ use thalweg_tables::{Address, Prefix};
 /// table says which ([`take_touched`](super::Table::take_touched)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedRoutes {
-    /// What its packets are.
+    /// Protocol of its packets.
     pub link: LinkType,
     /// The table.
     pub table: TableId,
@@ -19,7 +19,7 @@ pub struct WatchedRoutes {
 /// Watched prefixes of a table.
 pub(super) struct Watched<A> {
     all: BTreeSet<Prefix<A>>,
-    /// Those that have changed, until subscribers ask.
+    /// Prefixes that have changed, until subscribers ask.
     touched: BTreeSet<Prefix<A>>,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Queue {
     pairs: Vec<Pair>,
 }
 
-/// What a queue hands from one worker to another.
+/// Workers at both ends of a queue.
 struct Pair {
     from: usize,
     to: usize,
@@ -98,7 +98,7 @@ impl Control {
         });
     }
 
-    /// Whether packets are on their way from one worker to another. A worker that sleeps may have
+    /// True if packets are on their way from one worker to another. A worker that sleeps may have
     /// been handed some a moment ago.
     pub fn is_handing_over(&self) -> bool {
         let mut rings = self.hand_offs.rings.iter().flatten().flatten();

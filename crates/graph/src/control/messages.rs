@@ -103,7 +103,7 @@ pub(super) struct Late {
     waiting: Vec<Continuation>,
     /// How many ever waited.
     begun: u64,
-    /// Whether the main loop will look at them.
+    /// True if the main loop will look at them.
     is_timed: bool,
 }
 
@@ -187,7 +187,7 @@ impl Control {
     /// messages: for tests, which look at once at what a command has done.
     pub fn finish_late(&mut self) {
         self.turn_until_none_is_late();
-        // What went on may have sent the last message: its worker may be between looking for
+        // Continuations may have sent the last message: its worker may be between looking for
         // messages and taking packets in.
         self.when_synced(|_| ());
         self.turn_until_none_is_late();
@@ -206,7 +206,7 @@ impl Control {
 
     /// Has the continuations go on whose workers have answered. Returns whether none is left.
     pub fn go_on(&mut self) -> bool {
-        // What these begin is looked at next time.
+        // Work that these begin is looked at next time.
         let mut waiting = std::mem::take(&mut self.late.waiting);
         waiting.retain_mut(|go_on| !go_on(self));
         waiting.append(&mut self.late.waiting);

@@ -111,7 +111,7 @@ struct WorkerHandle {
     epoll: SetFd,
     /// Memory of the gates to its taps.
     gates: [SparseMemory; 2],
-    /// It was late with its last answer.
+    /// The worker was late with its last answer.
     silent: bool,
 }
 
@@ -495,7 +495,7 @@ impl Control {
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied().or_else(|| (self.node_namer)(self, name))
     }
-    /// Returns all nodes; their position is their id. Those that are not live have ended.
+    /// Returns all nodes; their position is their id. Nodes that are not live have ended.
     pub fn nodes(&self) -> &[NodeEntry] {
         &self.nodes
     }

@@ -181,7 +181,7 @@ macro_rules! interface_counters {
                     $(#[$doc])* pub $name: Counter,
                 )*)*
                 $($($(
-                    /// What the device did not take of it.
+                    /// The part that the device refused.
                     $refused: Counter,
                 )?)*)*
             }

@@ -16,10 +16,10 @@
 //! * Many copies of many can still take long, so that after [`ENOUGH`] times the first bound, and
 //!   [`FLOOD`] steps for each buffer, every packet ends that is left. A flood takes a few steps for
 //!   each buffer.
-//! * A circle through another worker is spread over many loops. Of the frames that are handed over
-//!   one in [`LOOKED`] counts [`HANDED`] steps in each of its packets: their metadata is in a cache
-//!   line that nothing else needs. A packet is handed over [`MOST`] / [`HANDED`] times at least,
-//!   and about [`LOOKED`] times as often on average, before it ends.
+//! * A circle through another worker is spread over many loops. One handed-over frame in [`LOOKED`]
+//!   counts [`HANDED`] steps in each of its packets: their metadata is in a cache line that nothing
+//!   else needs. A packet is handed over [`MOST`] / [`HANDED`] times at least, and about [`LOOKED`]
+//!   times as often on average, before it ends.
 
 use super::{Core, NodeCx};
 use crate::decl::NodeId;

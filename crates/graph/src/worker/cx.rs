@@ -94,7 +94,7 @@ impl<'w> NodeCx<'w> {
 
     /// Allocates a packet that the router itself originates, counted as originated.
     ///
-    /// What is made of another packet comes from [`derive`](Self::derive).
+    /// Packets made from another one come from [`derive`](Self::derive).
     pub fn originate(&mut self) -> Option<Packet> {
         let mut p = self.core.cache.alloc()?;
         p.mark(Flags::LOCAL);
@@ -106,8 +106,8 @@ impl<'w> NodeCx<'w> {
     }
 
     /// Allocates an empty packet that is made of another one (a fragment, a segment, a copy),
-    /// counted as originated. It is treated as the other is: a forwarded packet's fragments are
-    /// forwarded packets.
+    /// counted as originated. The new packet is treated as the other is: a forwarded packet's
+    /// fragments are forwarded packets.
     pub fn derive(&mut self, from: Lineage) -> Option<Packet> {
         let mut p = self.core.cache.alloc()?;
         p.inherit(from);
@@ -396,10 +396,10 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// As [`interface_output`](Self::interface_output), for a frame of packets that leave by the
+    /// Like [`interface_output`](Self::interface_output), for a frame of packets that leave by the
     /// interfaces in the frame's tx column: by `port` on behalf of that and its sub-interfaces, or
-    /// by interfaces without a device if there is no port. It is counted for `port` and for each of
-    /// them, and takes the arc of each.
+    /// by interfaces without a device if there is no port. The frame is counted for `port` and for
+    /// each of them, and takes the arc of each.
     ///
     /// Taps of these interfaces see frames of one interface only: see
     /// [`output_taps_wait`](Self::output_taps_wait).
@@ -485,8 +485,8 @@ impl<'w> NodeCx<'w> {
         self.core.event(event)
     }
 
-    /// As [`event`](Self::event), but leaves half of the queue to other events: for what hosts can
-    /// send a flood of, and what comes again.
+    /// Like [`event`](Self::event), but leaves half of the queue to other events: for events that
+    /// hosts can flood, and those that come again.
     pub fn event_if_room(&mut self, event: Event) -> bool {
         self.core.event_if_room(event)
     }

@@ -155,7 +155,7 @@ impl Outbound {
         self.on_their_way() + n <= share(self.most) || self.has_room_now(n, node, held)
     }
 
-    /// As above, with the receiver's position read again.
+    /// The same, with the receiver's position read again.
     #[cold]
     fn has_room_now(&mut self, n: u64, node: NodeId, held: u64) -> bool {
         self.ring.refresh();
@@ -317,7 +317,7 @@ impl HandOffTx {
                     cx.put_frame(empty.frame);
                 }
             }
-            // It has room: only this thread sends.
+            // The ring has room: only this thread sends.
             Err(Handed { frame, .. }) => self.refuse(cx, frame),
         }
     }

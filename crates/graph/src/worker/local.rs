@@ -1,7 +1,7 @@
 //! State that the nodes of one worker share.
 //!
-//! It belongs to the worker, so it needs no lock. A node takes it for a frame and puts it back: a
-//! pointer moves, and nodes can use their worker meanwhile.
+//! The state belongs to the worker, so it needs no lock. A node takes it for a frame and puts it
+//! back: a pointer moves, and nodes can use their worker meanwhile.
 
 use super::{Core, NodeCx};
 use std::any::Any;

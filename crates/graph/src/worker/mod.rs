@@ -89,7 +89,7 @@ pub struct Core {
     again: Vec<NodeId>,
     /// The last sample id that this worker assigned.
     numbered: u32,
-    /// What nodes of this worker share.
+    /// State that nodes of this worker share.
     locals: local::Locals,
     /// Ends of the rings to each other worker, by its number.
     pub(crate) outbound: Vec<Option<hand_off::Outbound>>,
@@ -171,7 +171,7 @@ impl Core {
         ok
     }
 
-    /// As [`event`](Self::event), if the queue is less than half full.
+    /// Like [`event`](Self::event), if the queue is less than half full.
     pub fn event_if_room(&mut self, event: Event) -> bool {
         let ok = self.to_main.event_if_room(event);
         if !ok {

@@ -106,7 +106,7 @@ mod tests {
         // A clock that ticks more coarsely than ours.
         assert_eq!(own(reading(6000, 5600, 3), 4500), 4500);
         assert_eq!(own(reading(6000, 500, 3), 4500), 0);
-        // It blocked voluntarily.
+        // The thread blocked voluntarily.
         assert_eq!(own(reading(6000, 1700, 4), 4500), 4500);
     }
 

@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(super::weight(77, false), 1);
     }
 
-    /// What the main thread allocates for one worker after the other.
+    /// Allocations of the main thread for one worker after the other.
     #[test]
     fn workers_and_nodes_have_lines_of_their_own() {
         const PAIR: usize = 128;

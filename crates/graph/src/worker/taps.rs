@@ -59,15 +59,14 @@ zeroable! {
         /// Packet count of the interface when taps last ran, or were last notified of skipped
         /// packets.
         mark: u64,
-        /// What the only tap needs, which may have left the nearest cache by the time: its slot,
-        /// and its own lines. The slot leads to the lines; from here they are all prefetched at
-        /// once.
+        /// Lines of the only tap, which may have left the nearest cache by the time: its slot, and
+        /// its own lines. The slot leads to the lines; from here they are all prefetched at once.
         needs: [Line; 1 + NEEDED],
         /// Bitmap of the taps.
         taps: u32,
         /// Slot of the tap, if there is exactly one; else out of range.
         only: u16,
-        /// Whether `needs` is known.
+        /// True if `needs` is known.
         knows_needs: bool,
         /// Position among the open ones.
         place: u32,

@@ -303,7 +303,7 @@ pub fn runtime(c: &Control) -> impl FnMut(usize) -> Built + use<> {
     move |_| Built::Node(Box::new(End { notes: notes.clone(), number: 1 }))
 }
 
-/// What to do with kept packets.
+/// Actions on kept packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     Send,

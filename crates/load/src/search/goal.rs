@@ -2,7 +2,7 @@
 
 use super::Trial;
 
-/// What is searched for: the highest load at which not more is lost than `loss_ratio`.
+/// Goal of a search: the highest load at which not more is lost than `loss_ratio`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// Name in reports, such as `NDR`.
@@ -85,12 +85,12 @@ impl Goal {
     }
 }
 
-/// What a load is for a goal (RFC 9971 §4.6, "load classification").
+/// Class of a load for a goal (RFC 9971 §4.6, "load classification").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It meets the goal, whatever the missing trials would show.
+    /// The load meets the goal, whatever the missing trials would show.
     Lower,
-    /// It does not meet the goal, whatever the missing trials would show.
+    /// The load does not meet the goal, whatever the missing trials would show.
     Upper,
     /// More trials are needed.
     Undecided,

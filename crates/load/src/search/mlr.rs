@@ -45,7 +45,7 @@ pub enum SearchError {
     Initial(f64),
 }
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Make a trial.
@@ -59,7 +59,7 @@ pub enum Step {
     Done(Vec<Found>),
 }
 
-/// What was found for a goal.
+/// Result for a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The goal's name.

@@ -1,7 +1,7 @@
 //! Searches for the highest load that a device bears, as pure functions of the trials made.
 //!
-//! A search looks at the trials so far and names the next one, or its result. It runs nothing
-//! itself and keeps no state, so that a report's trials give the same result again, and a
+//! A search looks at the trials so far and names the next one, or its result. Searches run nothing
+//! themselves and keep no state, so that a report's trials give the same result again, and a
 //! simulated device tests it as well as a real one.
 //!
 //! - [`mlr`] is MLRsearch (RFC 9971): several goals at once, each decided by as many trials as its
@@ -15,7 +15,7 @@ pub mod mlr;
 
 pub use goal::{Goal, GoalError, Verdict, Weighed};
 
-/// What a trial showed.
+/// Result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     /// Load meant: packets or connections per second, both directions together.

@@ -17,7 +17,7 @@ pub(super) const MAX_LIST: usize = 1 << 16;
 /// Most sizes in the order of a list of sizes.
 const MAX_ORDER: u64 = 4096;
 
-/// What a stream is compiled from.
+/// Input of a stream's compilation.
 pub(super) struct Source<'a> {
     pub(super) layers: &'a [Layer],
     pub(super) size: &'a Size,
@@ -721,7 +721,7 @@ fn draw(
 fn different(least: u128, count: u64, wanted: u32, seed: u64) -> Vec<u128> {
     let mut seen = std::collections::HashSet::new();
     let mut values = Vec::new();
-    // Of few values, most are taken: then they are shuffled instead.
+    // If values are few, most are taken: then they are shuffled instead.
     if count <= 2 * u64::from(wanted) {
         let mut all: Vec<u64> = (0..count).collect();
         for at in (1..all.len()).rev() {

@@ -1,6 +1,6 @@
 //! Fields: constant, or different from packet to packet.
 
-/// What follows the values of a field.
+/// Trigger of a field's next value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Steps {
     /// A step with each packet.

@@ -2,7 +2,7 @@
 
 use super::field::Field;
 
-/// What a checksum is.
+/// Content of a checksum field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sum {
     /// Right.
@@ -10,7 +10,7 @@ pub enum Sum {
     Right,
     /// Zero: over UDP, none.
     Zero,
-    /// That of the stream's first packet, in all packets.
+    /// The sum of the stream's first packet, in all packets.
     Keep,
     /// Wrong.
     Wrong,
@@ -35,7 +35,7 @@ pub enum Layer {
         id: Field,
         /// Priority, 3 bits.
         priority: Field,
-        /// Whether it is a service tag (0x88a8) rather than a customer one (0x8100).
+        /// True for a service tag (0x88a8) rather than a customer one (0x8100).
         service: bool,
     },
     /// MPLS label stack entry.
@@ -139,17 +139,17 @@ pub enum Layer {
     },
     /// Bytes of any kind.
     Raw(Vec<u8>),
-    /// What fills the packet up to its size: these bytes, then over and over `fill`. The last
-    /// layer; left out, zeros.
+    /// Bytes up to the packet's size: these, then over and over `fill`. The last layer; left out,
+    /// zeros.
     Payload {
         /// First bytes.
         bytes: Vec<u8>,
-        /// What follows them.
+        /// Filling after them.
         fill: Fill,
     },
 }
 
-/// What fills a payload.
+/// Filling of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// This byte.

@@ -82,7 +82,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Whether a side sends.
+    /// True if a side sends.
     pub fn sends(self, side: Side) -> bool {
         match self {
             Direction::AToB => side == Side::A,
@@ -159,7 +159,7 @@ impl Default for Start {
     }
 }
 
-/// Whether packets are rendered beforehand.
+/// Mode of rendering packets beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caching {
     /// If they are few before all repeats.
@@ -182,7 +182,7 @@ pub struct Stream {
     pub size: Size,
     /// Rate in each direction.
     pub rate: Rate,
-    /// Whether [`Senders::set_load`] leaves its rate alone.
+    /// True if [`Senders::set_load`] leaves its rate alone.
     pub fixed_rate: bool,
     /// Continuous, or bursts.
     pub mode: Mode,
@@ -192,9 +192,9 @@ pub struct Stream {
     pub times: u32,
     /// Direction.
     pub direction: Direction,
-    /// Whether packets have tags.
+    /// True if packets have tags.
     pub tagged: bool,
-    /// Whether packets are rendered beforehand.
+    /// Mode of rendering packets beforehand.
     pub caching: Caching,
 }
 
@@ -224,7 +224,7 @@ pub struct Plan {
     pub streams: Vec<Stream>,
     /// MAC addresses of each side: its own, and the one that it sends to.
     pub macs: [(MacAddr, MacAddr); 2],
-    /// What percentages are of: the most that the transport bears in a direction.
+    /// Base of percentages: the most that the transport bears in a direction.
     pub cap: Cap,
     /// Time by which packets may be sent late; those due longer ago are not sent.
     pub late: Nanos,
@@ -238,13 +238,13 @@ impl Plan {
     }
 }
 
-/// What is wrong with a stream.
+/// Fault of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct StreamError {
     /// Where: a field as `ipv4.source`, or `size`, `rate`, `mode`, `start`, `layers`, `cache`.
     pub path: String,
-    /// What is wrong, and what would be right.
+    /// The fault, and a correct form.
     pub message: String,
 }
 
@@ -258,13 +258,13 @@ pub enum PlanError {
         number: usize,
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         error: StreamError,
     },
     /// Number of streams.
     #[error("{0} streams: there must be 1 to {MAX_STREAMS}")]
     Streams(usize),
-    /// What compiled streams take.
+    /// Compiled streams exceed a limit.
     #[error("{sum} {what} in all streams: the limit is {most}")]
     Large {
         /// What.

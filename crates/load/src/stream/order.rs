@@ -30,7 +30,7 @@ pub(super) struct Seen {
     words: Box<[u64]>,
     /// Numbers before those that have not arrived: ranges, in order.
     missing: Vec<Range<u64>>,
-    /// Whether there were more ranges than are kept.
+    /// True if there were more ranges than are kept.
     more: bool,
 }
 

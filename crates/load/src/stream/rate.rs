@@ -29,7 +29,7 @@ pub enum Cap {
     Bits(f64),
 }
 
-/// What all streams of a direction together send.
+/// Load of all streams of a direction together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
     /// The plan's own rates times this factor.
@@ -38,8 +38,7 @@ pub enum Load {
     Total(Rate),
 }
 
-/// What the streams of a direction send by their own rates, on average over bursts and the pauses
-/// between them.
+/// Rates of a direction's streams by the plan, on average over bursts and the pauses between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Packets per second.
@@ -139,8 +138,7 @@ impl Stream {
 }
 
 impl Plan {
-    /// What the streams of a side send by their own rates: those that follow a load, and those of
-    /// fixed rate.
+    /// Rates of a side's streams by the plan: those that follow a load, and those of fixed rate.
     pub fn totals(&self, side: Side) -> (Totals, Totals) {
         let mut totals = (Totals::default(), Totals::default());
         for stream in self.streams.iter().filter(|stream| stream.direction.sends(side)) {

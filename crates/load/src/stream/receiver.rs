@@ -13,7 +13,7 @@ use super::tag::{Form, LONG, SHORT, Tag};
 use super::{Latency, Nanos, Plan, PlanError, Senders, Sent, Side, Stream};
 use crate::Part;
 
-/// What has arrived of a stream.
+/// Packets of a stream that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Packets that arrived intact, each counted once.
@@ -22,7 +22,7 @@ pub struct Received {
     pub bytes: u64,
     /// Packets that had arrived before.
     pub duplicates: u64,
-    /// Of the packets, those that arrived after one sent later (RFC 4737 §3).
+    /// Packets that arrived after one sent later (RFC 4737 §3).
     pub reordered: u64,
     /// Packets that arrived with another payload, cut, or with a wrong checksum. They count as
     /// lost, too.
@@ -44,7 +44,7 @@ impl Received {
     }
 }
 
-/// What has arrived at a port that belongs to no stream.
+/// Packets that arrived at a port and belong to no stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Port {
     /// Packets of the kinds that the plan's streams without tags send.
@@ -75,7 +75,7 @@ impl Port {
 pub enum Whose {
     /// The receiver's, which has taken it in.
     Mine,
-    /// That of the worker with this number.
+    /// Packet of the worker with this number.
     Worker(usize),
     /// Nobody's, as far as tags say.
     Untagged,
@@ -87,7 +87,7 @@ struct Known {
     turns: Turns,
     /// Bytes of the payload by variant.
     payloads: Vec<usize>,
-    /// Whether checksums of headers are right when sent, and if so, whether there is an IP header.
+    /// `Some` if checksums of headers are right when sent: true if there is an IP header.
     verify: Option<bool>,
     seen: Seen,
     /// Counters of packets outside and inside windows.
@@ -235,10 +235,10 @@ impl Receiver {
         }
     }
 
-    /// Whether a frame surely is of a stream, whoever else hears the same port: it has a tag of
-    /// ours, and if it is TCP or UDP, the tag is in its payload, whose sum is zero as a tag makes
-    /// it. The mark alone is 16 bits: packets of connections have it by chance, in a number of TCP
-    /// for instance, and then in each retransmission, too.
+    /// True if a frame surely belongs to a stream, whoever else hears the same port: it has a tag
+    /// of ours, and if it is TCP or UDP, the tag is in its payload, whose sum is zero as a tag
+    /// makes it. The mark alone is 16 bits: packets of connections have it by chance, in a number
+    /// of TCP for instance, and then in each retransmission, too.
     pub fn claims(&self, frame: &[u8]) -> bool {
         let Some((tag, end)) = tag(self.mark, frame) else { return false };
         let length = if tag.bits.0 == 32 { LONG } else { SHORT };
@@ -273,7 +273,7 @@ impl Receiver {
         self.last
     }
 
-    /// What belongs to no stream.
+    /// Packets that belong to no stream.
     pub fn port(&self) -> Port {
         self.port
     }
@@ -325,15 +325,15 @@ const NAMED: usize = 4096;
 /// The books of a stream in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Books {
-    /// What was sent.
+    /// Packets sent.
     pub sent: Sent,
-    /// What was received.
+    /// Packets received.
     pub received: Received,
     /// Packets sent that have not arrived intact.
     pub lost: u64,
     /// Their sequence numbers: ranges, in order.
     pub missing: Vec<Range<u64>>,
-    /// Whether these are all of them.
+    /// True if these are all of them.
     pub complete: bool,
     /// The sequence number of the first one, and when it was due.
     pub first: Option<(u64, Option<Nanos>)>,
@@ -395,7 +395,7 @@ impl Books {
         self.first = self.first.into_iter().chain(other.first).min_by_key(due);
     }
 
-    /// Whether all packets are accounted for, and each lost one is named.
+    /// True if all packets are accounted for, and each lost one is named.
     pub fn balances(&self) -> bool {
         let named: u64 = self.missing.iter().map(|range| range.end - range.start).sum();
         self.sent.balances()
@@ -418,7 +418,7 @@ fn common(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     all
 }
 
-/// Whether a device that verifies checksums would find those of a stream right.
+/// True if a device that verifies checksums would find those of a stream right.
 fn verifiable(stream: &Stream) -> bool {
     stream.layers.iter().all(|layer| match layer {
         Layer::Ipv4 { sum, .. } | Layer::Tcp { sum, .. } | Layer::Icmp { sum, .. } => {
@@ -449,8 +449,8 @@ fn tag(mark: u16, frame: &[u8]) -> Option<(Tag, usize)> {
     find(mark, frame).or_else(|| find_before_padding(mark, frame))
 }
 
-/// Returns the tag of a packet that senders of this seed have sent, wherever it was seen. It ends
-/// with its payload, or is a whole frame.
+/// Returns the tag of a packet that senders of this seed have sent, wherever it was seen. `packet`
+/// ends with its payload, or is a whole frame.
 pub fn find_tag(seed: u64, packet: &[u8]) -> Option<Tag> {
     tag(self::mark(seed), packet).map(|(tag, _)| tag)
 }
@@ -460,7 +460,7 @@ fn be16(frame: &[u8], at: usize) -> Option<u16> {
     frame.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 
-/// Whether a packet arrived as it was sent, as far as payload and checksums say. `frame` ends with
+/// True if a packet arrived as it was sent, as far as payload and checksums say. `frame` ends with
 /// the tag.
 #[inline]
 fn is_intact(frame: &[u8], payload: usize, verify: Option<bool>) -> bool {
@@ -473,8 +473,8 @@ fn is_intact(frame: &[u8], payload: usize, verify: Option<bool>) -> bool {
     sum.is_valid() && (is_plain_udp(frame, start) || headers_are_right(frame, start, has_ip))
 }
 
-/// Whether it is UDP over IPv4 without tags and options, with right checksums. Its payload's sum is
-/// zero.
+/// True if the frame is UDP over IPv4 without tags and options, with right checksums. Its payload's
+/// sum is zero.
 #[inline]
 fn is_plain_udp(frame: &[u8], start: usize) -> bool {
     let Some((head, _)) = frame.split_first_chunk::<42>() else { return false };
@@ -548,7 +548,7 @@ fn kind(frame: &[u8]) -> Option<(u16, u8)> {
     }
 }
 
-/// Whether the checksums of a packet's headers are right. The payload begins at `start`, and its
+/// True if the checksums of a packet's headers are right. The payload begins at `start`, and its
 /// sum is zero.
 fn headers_are_right(frame: &[u8], start: usize, has_ip: bool) -> bool {
     let Some(mut at) = ip(frame) else { return !has_ip };
@@ -605,7 +605,7 @@ fn ip_header_is_right(frame: &[u8], at: usize, start: usize) -> Option<Result<us
     Some(Err(end == frame.len() && sum.is_valid()))
 }
 
-/// Whether all checksums of a packet are right, wherever its payload begins.
+/// True if all checksums of a packet are right, wherever its payload begins.
 #[cfg(test)]
 pub(super) fn intact_for_tests(frame: &[u8]) -> bool {
     headers_are_right(frame, frame.len(), false)

@@ -11,7 +11,7 @@ use super::turns::Turns;
 use super::{Load, MAX_STREAMS, Mode, Nanos, Plan, PlanError, Side, Start, Stream, StreamError};
 use crate::{Part, Sink};
 
-/// What became of the packets that were due.
+/// Counts of packets that were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// All of them.
@@ -27,7 +27,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Whether all packets are accounted for.
+    /// True if all packets are accounted for.
     pub fn balances(&self) -> bool {
         self.intended == self.sent + self.late + self.refused
     }
@@ -85,9 +85,9 @@ struct Sending {
     rounds: u32,
     /// When the burst at hand began, or begins.
     burst: Fine,
-    /// Whether it follows another one of its round.
+    /// True if it follows another one of its round.
     follows: bool,
-    /// Whether the transport had no room for the packet that is due.
+    /// True if the transport had no room for the packet that is due.
     refused: bool,
     /// Counters of packets outside and inside windows.
     counts: [Sent; 2],
@@ -105,7 +105,7 @@ pub struct Senders {
     plan: Plan,
     side: Side,
     mark: u16,
-    /// What sequence numbers end with: bits, and their value.
+    /// End of sequence numbers: bits, and their value.
     end: (u32, u64),
     turns: Turns,
     /// The window in which packets are judged.
@@ -179,7 +179,7 @@ fn part_of(streams: &[Stream], number: usize, worker: Part) -> Option<Part> {
     (owner == worker.number() as usize).then_some(Part::WHOLE)
 }
 
-/// What a worker sends of a stream: packets, how many a second, and which part of them all.
+/// A worker's share of a stream: packets, how many a second, and which part of them all.
 pub(super) type Compiled = (Shape, f64, Part);
 
 /// Compiles what a side sends of each stream, as one of several workers.
@@ -422,7 +422,7 @@ impl Senders {
         self.streams.len()
     }
 
-    /// Whether there are no streams, which a plan does not allow.
+    /// True if there are no streams, which a plan does not allow.
     pub fn is_empty(&self) -> bool {
         self.streams.is_empty()
     }
@@ -432,12 +432,12 @@ impl Senders {
         self.names.get(stream).map_or("", String::as_str)
     }
 
-    /// Whether this side sends a stream.
+    /// True if this side sends a stream.
     pub fn sends(&self, stream: usize) -> bool {
         self.stream(stream).is_some()
     }
 
-    /// Whether all packets of a stream have room for a tag; otherwise some are counted by port, not
+    /// True if all packets of a stream have room for a tag; otherwise some are counted by port, not
     /// by stream.
     pub fn tagged(&self, stream: usize) -> bool {
         self.stream(stream).is_some_and(|stream| {
@@ -470,7 +470,7 @@ impl Senders {
         totals
     }
 
-    /// What sequence numbers of this worker's packets end with: bits, and their value.
+    /// End of the sequence numbers of this worker's packets: bits, and their value.
     pub(super) fn end(&self) -> (u32, u64) {
         self.end
     }
@@ -577,7 +577,7 @@ impl Sending {
         {
             self.due = Some(match self.part {
                 Part::WHOLE => due.min(now + step),
-                // It stays as far behind those of other parts, by the new measure.
+                // Keeps its distance behind other parts, by the new measure.
                 _ => now + ((due - now) as f64 * (step as f64 / old as f64)) as Fine,
             });
         }

@@ -34,7 +34,7 @@ pub(super) struct Variant {
     /// Bytes without FCS.
     pub(super) len: usize,
     pub(super) form: Form,
-    /// What the words of the tag must sum up to.
+    /// Sum that the words of the tag must have.
     pub(super) target: u16,
     /// Sums of all that the checksums cover, without the variable fields.
     pub(super) sums: [u32; MAX_SUMS],
@@ -107,7 +107,7 @@ pub(super) enum Index {
     Steps { start: u64, count: u64, every: u64 },
     /// Drawn below `count`.
     Random { seed: u64, count: u64 },
-    /// That of a field before it, modulo `count`.
+    /// The index of a field before it, modulo `count`.
     With { field: usize, count: u64 },
 }
 
@@ -401,13 +401,13 @@ impl Shape {
     }
 }
 
-/// What a checksum covers.
+/// Coverage of a checksum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Covered {
     /// Bytes of headers.
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Whether it covers the payload too.
+    /// True if it covers the payload too.
     pub(super) with_payload: bool,
     /// The pseudo header's addresses, and protocol.
     pub(super) addresses: Option<(usize, usize)>,

@@ -49,7 +49,7 @@ impl Form {
     }
 }
 
-/// What a tag says.
+/// Content of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// Stream.
@@ -58,7 +58,7 @@ pub struct Tag {
     pub trial: u8,
     /// Side that sent it.
     pub side: Side,
-    /// Whether it was due in the window of the trial.
+    /// True if it was due in the window of the trial.
     pub judged: bool,
     /// Lower bits of the sequence number.
     pub sequence: u32,
@@ -82,7 +82,7 @@ fn check(target: u16, others: u32) -> u16 {
     )
 }
 
-/// What all tags of a stream have in common.
+/// Parts that all tags of a stream have in common.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Writer {
     mark: u16,

@@ -34,7 +34,7 @@ pub struct Clients {
     due: f64,
     /// Number of the next pair of client and port.
     next: u64,
-    /// What each kind of conversation has to its credit: the one with most comes next.
+    /// Credit of each kind of conversation: the one with most comes next.
     credits: Vec<(i64, u32)>,
     limits: Vec<Option<u32>>,
     gaps: Gaps,
@@ -81,7 +81,7 @@ impl Clients {
         (self.machine.open, self.machine.time_wait)
     }
 
-    /// Of those open, the number whose handshake goes on.
+    /// Number of open conversations in their handshake.
     pub fn half_open(&self) -> u32 {
         self.machine.half_open
     }
@@ -211,7 +211,7 @@ impl Clients {
         }
     }
 
-    /// Whether a frame is for these clients, and not for others behind the same port: it comes from
+    /// True if a frame is for these clients, and not for others behind the same port: it comes from
     /// one of their servers' ports, and goes to one of theirs.
     pub fn claims(&self, incoming: &Incoming<'_>) -> bool {
         let Ok(heard) = &incoming.heard else { return false };

@@ -27,7 +27,7 @@ pub struct Judged {
     pub begun: u64,
     /// Ended as their program says.
     pub completed: u64,
-    /// Of those, the ones in which nothing was sent twice.
+    /// Completed with nothing sent twice.
     pub clean: u64,
     /// Ended otherwise: lost, reset, or with a wrong answer.
     pub failed: u64,
@@ -48,7 +48,7 @@ pub struct Counts {
     pub established: u64,
     /// Conversations ended as their program says.
     pub completed: u64,
-    /// Of those, the ones in which nothing was sent twice.
+    /// Conversations completed with nothing sent twice.
     pub clean: u64,
     /// Conversations ended with something wrong: an answer with other bytes, or cut short.
     pub wrong: u64,

@@ -41,8 +41,8 @@ impl Incoming<'_> {
 }
 
 impl Plan {
-    /// Whether a packet is of one of these conversations: one of its ends is one of their servers.
-    /// The client's address says nothing, since a device may translate it.
+    /// True if a packet belongs to one of these conversations: one of its ends is one of their
+    /// servers. The client's address says nothing, since a device may translate it.
     pub fn has(&self, flow: &Flow) -> bool {
         let is_server = |(address, port): (IpAddr, u16)| {
             let number = match address {

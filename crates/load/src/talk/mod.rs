@@ -7,10 +7,10 @@
 //! The TCP (RFC 9293) has retransmission with a measured timeout (RFC 6298), fast retransmission
 //! after three duplicate acknowledgements, delayed acknowledgements, windows in both directions,
 //! close from either side, reset, TIME_WAIT, and clients that ask silent servers whether they are
-//! there. It goes back to the first segment lost, and receives in order only. It has no selective
-//! acknowledgements, window scale, timestamps, urgent data, ECN or path MTU discovery, and its
-//! congestion control is slow start alone: it shows what a device does to connections, not what a
-//! link can carry.
+//! there. On loss it goes back to the first segment lost; it receives in order only. Left out are
+//! selective acknowledgements, window scale, timestamps, urgent data, ECN and path MTU discovery.
+//! Congestion control is slow start alone: the TCP shows what a device does to connections, not
+//! what a link can carry.
 //!
 //! A connection takes 64 bytes on each side, and eight more on a server for its look-up.
 
@@ -59,9 +59,9 @@ pub struct Talk {
     pub protocol: Protocol,
     /// The servers' port.
     pub port: u16,
-    /// What the client does.
+    /// The client's steps.
     pub client: Program,
-    /// What the server does.
+    /// The server's steps.
     pub server: Program,
     /// The bytes that fill the messages of client and server.
     pub fill: (u8, u8),
@@ -184,7 +184,7 @@ pub enum PlanError {
         talk: String,
         /// Its side.
         side: &'static str,
-        /// What is wrong.
+        /// The fault.
         error: ProgramError,
     },
     /// A step that UDP does not have.
@@ -200,7 +200,7 @@ pub enum PlanError {
     /// Room.
     #[error("room for {room} conversations: it must be 1 to {most}")]
     Room {
-        /// What was asked for.
+        /// Room that was asked for.
         room: u32,
         /// Most.
         most: u32,
@@ -218,7 +218,7 @@ pub enum PlanError {
     /// Segment size.
     #[error("segments of {mss} bytes: they must have 1 to {most}")]
     Mss {
-        /// What was asked for.
+        /// Size that was asked for.
         mss: u16,
         /// Most.
         most: u16,

@@ -25,7 +25,7 @@ const SHORTEST: usize = 60;
 const HOPS: u8 = 64;
 /// Maximum length of an IP packet: what Ethernet carries.
 const MTU: u16 = 1500;
-/// What we offer as receive window.
+/// Receive window that we offer.
 pub(super) const WINDOW: u16 = 65535;
 
 /// Maximum payload of a packet, without options.
@@ -95,7 +95,7 @@ impl<'a> Incoming<'a> {
 /// Why a frame is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// It is none of ours: another protocol, a fragment, too short.
+    /// Frame of others: another protocol, a fragment, too short.
     Foreign,
     /// One of its checksums is wrong.
     Checksum,
@@ -110,7 +110,7 @@ fn sum128(word: u128) -> u32 {
     [0, 32, 64, 96].iter().map(|shift| halves((word >> shift) as u32)).sum()
 }
 
-/// What the frames of one side have in common.
+/// Parts that the frames of one side have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     /// Source and destination.
@@ -226,7 +226,7 @@ fn fill(to: &mut [u8], with: u8) {
     to.as_chunks_mut::<8>().0.iter_mut().for_each(|chunk| *chunk = word);
 }
 
-/// Whether all bytes are this one.
+/// True if all bytes are this one.
 #[inline]
 pub(super) fn is_filled(bytes: &[u8], with: u8) -> bool {
     let word = u64::from_ne_bytes([with; 8]);

@@ -13,7 +13,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Whether an address is in both.
+    /// True if an address is in both.
     pub fn overlaps(&self, other: &Pool) -> bool {
         let same_family = self.first.is_ipv4() == other.first.is_ipv4();
         let of = |pool: &Pool| pool.range().first;

@@ -1,4 +1,4 @@
-//! What each side of a connection does, step by step.
+//! Programs of both sides of a connection, step by step.
 
 use crate::Micros;
 
@@ -74,7 +74,7 @@ pub struct Exchange {
     pub answer: u32,
     /// Time that the server takes before each answer, in microseconds.
     pub wait: Micros,
-    /// Who closes.
+    /// Side that closes.
     pub close: CloseBy,
 }
 
@@ -176,7 +176,7 @@ pub const LONGEST_PAUSE: u64 = 8;
 /// Returns the longest time for which a side says nothing since its program waits, in microseconds.
 pub(super) fn silence(program: &[Step]) -> Micros {
     let (mut longest, mut run): (Micros, Micros) = (0, 0);
-    // What has been waited for before each step, and the step after the last word.
+    // Silence before each step, and the step after the last word.
     let (mut before, mut spoken) = (Vec::new(), 0);
     for (at, step) in program.iter().enumerate() {
         before.push(run);

@@ -71,7 +71,7 @@ impl Servers {
         (self.machine.open, self.machine.time_wait)
     }
 
-    /// Of those open, the number whose handshake goes on.
+    /// Number of open conversations in their handshake.
     pub fn half_open(&self) -> u32 {
         self.machine.half_open
     }
@@ -109,7 +109,7 @@ impl Servers {
         }
     }
 
-    /// Whether a frame is for these servers, and not for others behind the same port. The client's
+    /// True if a frame is for these servers, and not for others behind the same port. The client's
     /// address says nothing: a device may translate it.
     pub fn claims(&self, incoming: &Incoming<'_>) -> bool {
         let Ok(heard) = &incoming.heard else { return false };
@@ -308,7 +308,7 @@ impl Servers {
             }
             hole = (hole + 1) & mask;
         }
-        // Those behind move up, as far as their hash lets them.
+        // Entries behind move up, as far as their hash lets them.
         let mut place = hole;
         loop {
             place = (place + 1) & mask;
@@ -332,7 +332,7 @@ impl Servers {
     }
 }
 
-/// What tells conversations apart.
+/// Parts that tell conversations apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     client: u128,

@@ -17,7 +17,7 @@ const ADDRESSES: u32 = 8;
 #[derive(Clone, Debug)]
 pub struct Split {
     parts: u32,
-    /// Whether each part has some of the addresses; otherwise some of the ports.
+    /// True if each part has some of the addresses; otherwise some of the ports.
     by_address: bool,
     is_v4: bool,
     clients: Range,
@@ -26,7 +26,7 @@ pub struct Split {
     kinds: Vec<(Protocol, u16)>,
 }
 
-/// What a part has of all that is counted.
+/// A part's share of all that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     begin: u64,
@@ -49,8 +49,7 @@ impl Share {
         (self.end - self.begin) as f64 / self.all as f64
     }
 
-    /// What it opens of all that is opened. If few are held, only some parts hold any, and open
-    /// them all.
+    /// Its share of all openings. If few are held, only some parts hold any, and open them all.
     pub fn of_opening(self, all: Opening) -> Opening {
         let own = match all.hold.map(u64::from) {
             Some(hold @ 1..) => {
@@ -93,7 +92,7 @@ impl Split {
         }
     }
 
-    /// What a part has.
+    /// A part's share.
     pub fn share(&self, part: Part) -> Share {
         let all = u64::from(self.elements().max(1));
         let range = part.range(self.elements().into());

@@ -20,7 +20,7 @@ pub(super) enum State {
     LastAck,
 }
 
-/// What else is known of a connection.
+/// Flags of a connection.
 pub(super) mod flag {
     /// The program has closed this direction: a FIN follows the last byte.
     pub(crate) const FIN_QUEUED: u8 = 1;
@@ -36,7 +36,7 @@ pub(super) mod flag {
     pub(crate) const JUDGED: u8 = 32;
     /// A sample of the round trip has been taken.
     pub(crate) const MEASURED: u8 = 64;
-    /// What came was not what the program expects, or too little.
+    /// Data came that the program does not expect, or too little.
     pub(crate) const WRONG: u8 = 128;
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Tcb {
     pub(super) counts: u8,
     /// Congestion window in segments.
     pub(super) cwnd: u8,
-    /// What kind of conversation it is.
+    /// Number of its kind of conversation.
     pub(super) talk: u8,
     pub(super) is_filed: bool,
     /// The program's next step, and how often it has repeated.

@@ -13,7 +13,7 @@ struct Link {
     faults: Faults,
 }
 
-/// What a link does to frames: shares of 1,000.
+/// Faults of a link: shares of 1,000 frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lost: u64,
@@ -59,7 +59,7 @@ fn run(
     run_by(500, plan, opening, time, faults, seed)
 }
 
-/// As [`run`], with polls at most this many microseconds apart.
+/// Like [`run`], with polls at most this many microseconds apart.
 fn run_by(
     step: Micros,
     plan: &Plan,

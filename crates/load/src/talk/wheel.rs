@@ -13,8 +13,8 @@ pub(super) fn due(at: Clock, now: Clock) -> bool {
     now.wrapping_sub(at) < 1 << 31
 }
 
-/// Lists of slots by the millisecond in which they are due. Those that are due later than the
-/// wheel turns once wait in the last list before, and are put back then.
+/// Lists of slots by the millisecond in which they are due. Slots that are due more than one turn
+/// of the wheel ahead wait in the last list before, and are put back then.
 #[derive(Debug)]
 pub(super) struct Wheel {
     /// First slot of each list.
@@ -41,7 +41,7 @@ impl Wheel {
         // A turn later than the time, so that it has come when the list is looked at.
         let turn = (at / STEP).wrapping_add(1);
         let ahead = turn.wrapping_sub(self.next) & (u32::MAX / STEP);
-        // What should have been looked at already comes next.
+        // Overdue slots come next.
         let ahead = if ahead > u32::MAX / STEP / 2 { 0 } else { ahead.min(LISTS - 1) };
         let list = self.next.wrapping_add(ahead) % LISTS;
         let first = std::mem::replace(&mut self.lists[list as usize], number);

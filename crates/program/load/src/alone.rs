@@ -39,7 +39,7 @@ impl OwnLimit {
     }
 }
 
-/// What was measured without a device.
+/// Measurements without a device.
 pub(super) struct Alone {
     pub(super) limit: OwnLimit,
     /// Share lost at half of that limit, or of the greatest rate; `None` if that is not known.
@@ -59,8 +59,8 @@ const SECOND: Duration = Duration::from_secs(1);
 impl Alone {
     const UNKNOWN: Alone = Alone { limit: OwnLimit::Unknown, loss: None, latency: Vec::new() };
 
-    /// Measures the tester without a device, or with the simplest one. What the user has stopped is
-    /// not complete.
+    /// Measures the tester without a device, or with the simplest one. A measurement that the user
+    /// stopped is incomplete.
     pub(super) fn measure(
         work: &Work,
         under: &Under,
@@ -72,7 +72,8 @@ impl Alone {
             return Ok(Alone::UNKNOWN);
         };
         let mut alone = Alone { limit: OwnLimit::Beyond, ..Alone::UNKNOWN };
-        // What arrives is what it can send: at the first try much less than asked for, perhaps.
+        // Packets arrive at the rate that it can send: at the first try much less than asked for,
+        // perhaps.
         let mut rate = most;
         for _ in 0..TRIES {
             let Some(measured) = subject.measure(rate, SECOND)? else { break };

@@ -14,7 +14,7 @@ pub(super) struct Seen {
     pub(super) what: What,
     /// When, by the machine's clock.
     pub(super) at: u64,
-    /// Of a stream: number of its pair of ports, among those with streams.
+    /// Number of a stream's pair of ports, among those with streams.
     pub(super) pair: usize,
     /// The node and its reason.
     pub(super) spot: Spot,
@@ -25,7 +25,7 @@ pub(super) struct Seen {
 /// Where a packet was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// That very packet was noted where it was dropped; with the interface that received it.
+    /// The packet itself was noted where it was dropped; with the interface that received it.
     Seen(Spot, String),
     /// This was the only place that dropped anything, and it dropped all.
     Counted(Spot),
@@ -129,7 +129,7 @@ impl FirstTalk {
         (lost != [0; 2]).then(none)
     }
 
-    /// As a report has it.
+    /// Converts it to a report's form.
     pub(super) fn record(&self) -> FirstLost {
         self.place.fill(FirstLost {
             stream: self.to_string(),
@@ -185,7 +185,7 @@ mod tests {
         let noting = spot("ip4-lookup").watched();
         let both = drops(&[(there.clone(), 4), (noting.clone(), 900)]);
         assert_eq!(place(&both, 0, Some(Way::There)), Place::Inferred(there));
-        // It notes the first ones only.
+        // Only the first ones are noted.
         assert_eq!(place(&both, 0, Some(Way::Back)), Place::Inferred(noting));
     }
 

@@ -44,7 +44,7 @@ pub(super) struct Device {
 /// Time in which the rate of connections grows, or their number, if the profile does not say.
 const RAMP: Duration = Duration::from_secs(1);
 
-/// What both sides have done, all groups together.
+/// Counts of both sides, all groups together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
     pub(super) clients: Report,
@@ -53,17 +53,17 @@ pub(super) struct Books {
     pub(super) groups: Vec<OfGroup>,
 }
 
-/// What a group of connections has done.
+/// Counts of a group of connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OfGroup {
-    /// Whether its number is held, so that none is judged by when it began.
+    /// True if its number is held, so that none is judged by when it began.
     pub(super) held: bool,
     pub(super) clients: Report,
     pub(super) servers: Report,
 }
 
 impl Books {
-    /// Those of one group.
+    /// Books of one group.
     pub(super) fn of(&self, group: usize) -> Books {
         let mut books = Books::default();
         self.groups.get(group).into_iter().for_each(|of| books.add(*of));
@@ -114,7 +114,7 @@ impl Device {
             let [a, b] = names(pair);
             device.run(&set.commands([&a, &b], pair as u32 + 1))?;
         }
-        // What the user's commands print is for the user.
+        // Output of the user's commands is for the user.
         crate::put!("{}", device.run(commands).context("--commands")?);
         device.give(hosts)?;
         Ok(device)
@@ -205,7 +205,7 @@ impl Device {
         Ok(())
     }
 
-    /// Whether there are streams behind its ports.
+    /// True if there are streams behind its ports.
     pub(super) fn has_streams(&self) -> bool {
         !self.streamed.is_empty()
     }
@@ -226,9 +226,8 @@ impl Device {
         }
     }
 
-    /// Begins the window of a trial: what is due and what is opened from now on is judged. Those
-    /// connections that are held by number are opened whenever one has ended: what counts of them
-    /// is how they end.
+    /// Begins the window of a trial: packets due and connections opened from now on are judged.
+    /// Connections held by number are opened whenever one has ended: how they end is counted.
     pub(super) fn begin_window(&mut self) -> Result<()> {
         if !self.groups.is_empty() {
             thalweg_device_load::witness_talks(&mut self.control);
@@ -398,7 +397,7 @@ impl Device {
         Ok(said)
     }
 
-    /// Says how many connections to open each second, all groups together. Those that are held by
+    /// Says how many connections to open each second, all groups together. Connections held by
     /// number come at a pace of their own, unless there are no others.
     pub(super) fn set_rate(&mut self, rate: f64) {
         self.open(Some(rate), None);
@@ -421,7 +420,7 @@ impl Device {
                 (Some(_), _) => group.fill(),
             };
             let opening = Opening {
-                // Of those that are held, the number grows.
+                // Held connections grow in number.
                 rate: if group.hold.is_some() { full } else { full * share },
                 hold: group.hold.map(|hold| (f64::from(hold) * share).ceil() as u32),
                 total: group.total,
@@ -547,7 +546,7 @@ impl Device {
         all.borrow().iter().filter_map(names).collect()
     }
 
-    /// What the device calls itself.
+    /// The device's own name.
     pub(super) fn name(&self) -> String {
         match &self.outside {
             Some((_, far)) => far.name(),

@@ -119,7 +119,7 @@ struct Searched {
     found: Vec<Found>,
     /// The least rate at which the tester was late, if it was: with this device it bears less.
     own: Option<f64>,
-    /// What limited the device at the least rate at which it lost something.
+    /// Place that limited the device at the least rate at which it lost something.
     worst: Option<Worst>,
 }
 
@@ -172,7 +172,7 @@ impl NoResult {
 }
 
 impl Args {
-    /// What is sent.
+    /// The traffic.
     fn work(&self, writer: &mut Writer) -> Result<Work> {
         let Some(profile) = &self.profile else {
             writer.profile("connections by options", self.traffic.canonical());
@@ -224,7 +224,7 @@ fn searches(
     let bounds = work.bounds();
     let least = args.least.map_or(bounds.0, |rate| rate as f64);
     let asked = args.most.map_or(bounds.1, |rate| rate as f64);
-    // What the numbers say is checked before anything is measured.
+    // Numbers are checked before anything is measured.
     Search::new(least, asked, goals.clone()).check()?;
     let work = work.sized(asked)?;
     let unit = work.unit();
@@ -257,7 +257,7 @@ fn searches(
                 all.push(searched);
             }
             Err(error) => {
-                // What has been measured is not lost.
+                // Measurements so far are not lost.
                 finish(writer, unit, &search, (cap, &alone.latency), &all, made);
                 let Some(why) = error.downcast_ref::<NoResult>() else { return Err(error) };
                 writer.report.notes.push(format!("No result of a search: {error:#}."));
@@ -288,7 +288,7 @@ fn one(
     let at = || writer.at();
     let searched = run(search, limit, work.unit(), &mut subject, stopped, (&at, made));
     let closed = subject.close();
-    // What was measured counts more than how the device ended.
+    // Results count more than how the device ended.
     let searched = searched?;
     if let Err(error) = closed {
         crate::report!("{error:#}");
@@ -408,7 +408,7 @@ fn valid(
                 let why = format!("the hypervisor took {:.1} % of the time", measured.stolen);
                 let mut record = measured.record;
                 record.invalid.get_or_insert(why);
-                // It does not count, but the report has it.
+                // The trial does not count, but the report has it.
                 made.push(model::Trial { at_ns, load, duration_s: duration, ..record });
                 subject.reset(PAUSE)?;
             }
@@ -423,16 +423,16 @@ fn valid(
 /// Tries of one trial that did not count.
 #[derive(Default)]
 struct Tries {
-    /// Those in which the hypervisor took time.
+    /// Trials in which the hypervisor took time.
     doubtful: usize,
-    /// Those in which the tester was late.
+    /// Trials in which the tester was late.
     late: usize,
     /// The greatest rate of what arrived in one of these.
     reached: f64,
 }
 
 impl Tries {
-    /// Whether another one counts: the tester `spoiled` it by being late, or the hypervisor made it
+    /// True if another one counts: the tester `spoiled` it by being late, or the hypervisor made it
     /// doubtful by time that it took, which says nothing about the tester.
     fn counts(&mut self, spoiled: bool, is_doubtful: bool, rate: f64) -> bool {
         // A machine that is never all ours must do: the report says so.

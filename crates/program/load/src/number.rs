@@ -41,7 +41,7 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| format!("`{text}': a rate per second is expected, such as 50k"))
 }
 
-/// What streams send: a factor, or a rate with its unit.
+/// Reads the load of streams: a factor, or a rate with its unit.
 pub(super) fn load(text: &str) -> Result<Load, String> {
     let wrong = || {
         format!(

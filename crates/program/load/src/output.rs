@@ -17,7 +17,7 @@ pub(super) fn check(option: &str, file: &Path) -> Result<()> {
     let tried = match fs::metadata(file) {
         Ok(of) if of.is_dir() => bail!("{}: it is a directory; name a file", what()),
         Ok(of) if of.is_file() => File::options().write(true).open(file).map(drop),
-        // Who opens a pipe waits for its reader, and who closes it ends the reader's input.
+        // Opening a pipe waits for its reader, and closing it ends the reader's input.
         Ok(_) => Ok(()),
         // A link to a file that is yet to be made.
         Err(_) if fs::symlink_metadata(file).is_ok() => Ok(()),
@@ -42,8 +42,8 @@ pub(super) fn write<'a>(all: impl IntoIterator<Item = (&'a Path, Result<String>)
     if failed.is_empty() { Ok(()) } else { Err(anyhow!(failed.join("; "))) }
 }
 
-/// What was measured, if its files were written, too. The error of measuring goes first, and then
-/// that of the files is printed.
+/// Returns the measurement if its files were written, too. The error of measuring goes first, and
+/// then that of the files is printed.
 pub(super) fn both<T>(measured: Result<T>, written: Result<()>) -> Result<T> {
     if let (Err(_), Err(error)) = (&measured, &written) {
         crate::report!("{error:#}");

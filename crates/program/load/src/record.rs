@@ -1,4 +1,4 @@
-//! What trials found, in the form of reports.
+//! Results of trials, in the form of reports.
 
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ fn stream(report: &StreamReport, way: &str) -> StreamResult {
         intended: books.sent.intended,
         sent: books.sent.sent,
         received: received.packets,
-        // Those without tags are known by port only.
+        // Streams without tags are known by port only.
         lost: if report.tagged { books.lost } else { 0 },
         duplicates: received.duplicates,
         reordered: received.reordered,
@@ -208,7 +208,7 @@ pub(super) fn of_connections(made: &trial::Trial) -> Trial {
 fn bound(streams: &mut Vec<StreamResult>) -> u64 {
     let all = streams.len();
     if all > MOST_STREAMS {
-        // Those that lost as much keep their order.
+        // Streams that lost as much keep their order.
         streams.sort_by_key(|stream| std::cmp::Reverse(stream.lost));
         streams.truncate(MOST_STREAMS);
     }

@@ -98,7 +98,7 @@ impl Writer {
         })
     }
 
-    /// What was sent.
+    /// Sets the traffic.
     pub(super) fn profile(&mut self, name: &str, canonical: Value) {
         let fingerprint = thalweg_load_profile::fingerprint(&canonical);
         self.report.profile = Profile { name: name.to_owned(), fingerprint, canonical };
@@ -189,7 +189,7 @@ fn transport(under: &Under) -> Transport {
 fn device(under: &Under) -> Device {
     let mut configuration = under.about();
     if let Some(file) = &under.commands {
-        // It is read again at the start, where a mistake is reported.
+        // The file is read again at the start, where a mistake is reported.
         configuration += "\n";
         configuration += &thalweg_files::read_text(file, MAX_COMMANDS).unwrap_or_default();
     }
@@ -215,7 +215,7 @@ pub(super) fn goals(goals: &[thalweg_load::search::Goal]) -> Vec<Goal> {
 }
 
 /// Values that half of all searches exceed with 95 % certainty, by the sign test: from one of the
-/// least to the same of the greatest. It takes six searches.
+/// least to the same of the greatest. The test takes six searches.
 pub(super) fn interval95(values: &[f64]) -> Option<[f64; 2]> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -242,7 +242,7 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-/// What limited a device, as a sentence has it.
+/// The limit of a device, as part of a sentence.
 pub(super) fn in_words(by: &LimitedBy) -> String {
     let parts = [&by.row, &by.node, &by.reason];
     let parts: Vec<&str> =

@@ -151,7 +151,7 @@ impl Args {
         }
     }
 
-    /// What is asked for, of streams and of connections.
+    /// Loads of streams and of connections.
     fn loads(&self, work: &Work) -> Result<(Load, Option<f64>)> {
         let rate = |text: &str, option: &'static str| {
             number::rate(text).map_err(anyhow::Error::msg).context(option)
@@ -174,14 +174,14 @@ impl Args {
         };
         let connections = match connections {
             Some((text, option)) => Some(rate(text, option)?),
-            // Those that are held need no rate.
+            // Held connections need no rate.
             None if work.is_held() => None,
             None => Some(DEFAULT_CONNECTIONS),
         };
         Ok((streams, connections))
     }
 
-    /// What is asked for of streams.
+    /// Load of streams.
     fn load_of_streams(&self, work: &Work) -> Result<Load> {
         let load = self.load.as_deref().unwrap_or("1");
         let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;
@@ -214,7 +214,7 @@ impl Args {
         let ran = runner.trial(offered, time, |device, now| screen.look(device, now));
         let closed = runner.device.close();
         writer.report.series = series(&screen.looks);
-        // What was measured counts more than how the device ended.
+        // Results count more than how the device ended.
         let ran = ran?;
         if let Err(error) = closed {
             crate::report!("{error:#}");

@@ -37,19 +37,19 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// Time that the last connections have if the user has had enough.
 const HURRY: Duration = Duration::from_millis(500);
 
-/// What is offered.
+/// Offered load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offered {
-    /// What streams send.
+    /// Load of streams.
     pub(super) streams: Load,
     /// Connections per second, all groups together; without, all are held by number.
     pub(super) connections: Option<f64>,
 }
 
-/// What both sides have done up to a time.
+/// Counts of both sides up to a time.
 #[derive(Clone, Debug)]
 pub(super) struct Now {
-    /// Of streams, in both directions.
+    /// Progress of streams, in both directions.
     pub(super) streams: [Progress; 2],
     pub(super) books: Books,
     /// Time until the window ends.
@@ -60,15 +60,15 @@ pub(super) struct Now {
 pub(super) struct Ran {
     /// Length of its window in seconds.
     pub(super) seconds: f64,
-    /// What became of streams, if there are any.
+    /// Result of streams, if there are any.
     pub(super) streams: Option<StreamTrial>,
-    /// What became of connections, if there are any.
+    /// Result of connections, if there are any.
     pub(super) connections: Option<Trial>,
     /// The groups of connections.
     pub(super) groups: Vec<GroupRan>,
-    /// What was dropped from its beginning to its end.
+    /// Drops from its beginning to its end.
     pub(super) drops: Drops,
-    /// Whether it was cut short by the user.
+    /// True if the user cut it short.
     pub(super) cut: bool,
     /// Share of the processors' time that the hypervisor took, in percent.
     pub(super) stolen: f64,
@@ -90,7 +90,7 @@ pub(super) struct GroupRan {
 const REACHED: f64 = 0.99;
 
 impl GroupRan {
-    /// Whether the number to be held was not reached.
+    /// True if the number to be held was not reached.
     pub(super) fn falls_short(&self) -> bool {
         self.hold.is_some_and(|hold| f64::from(self.established) < REACHED * f64::from(hold))
     }
@@ -139,7 +139,7 @@ impl Ran {
         streams.map(record::first_lost).or_else(|| connections().map(FirstTalk::record))
     }
 
-    /// Whether the tester spoiled it.
+    /// True if the tester spoiled it.
     pub(super) fn is_spoiled(&self) -> bool {
         self.streams.as_ref().is_some_and(StreamTrial::is_spoiled)
             || self.connections.as_ref().is_some_and(|trial| trial.tester)
@@ -153,7 +153,7 @@ pub(super) struct Runner<'a> {
     pub(super) number: u8,
     /// Time that a connection takes at least.
     pub(super) life: Duration,
-    /// Whether the user has had enough.
+    /// True once the user has had enough.
     pub(super) stopped: &'a dyn Fn() -> bool,
 }
 
@@ -226,7 +226,7 @@ impl<'a> Runner<'a> {
             let tester = is_tester(&sample, &drops);
             let short = groups.iter().any(GroupRan::falls_short);
             let good = !tester && connections.errors() == 0 && !short;
-            // What streams have lost is in the drops as well.
+            // Drops include the losses of streams.
             let lost = sample.lost_ways();
             let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
             let first = FirstTalk::of(&seen, &plans, &drops, lost);
@@ -400,7 +400,7 @@ mod tests {
         "streams:\n  - {name: s, between: [c, s], udp: [7, 7], size: 100, rate: 1 kpps}\n";
 
     /// Connections that begin while the window does are judged, or are not: none of them only where
-    /// they end. What is lost is not made up for by them.
+    /// they end. Others do not make up for losses.
     #[test]
     fn connections_lost_are_counted_whenever_they_began() {
         let talks = "flows:\n  - {name: t, tcp: {client: c, server: s, port: 80}, \

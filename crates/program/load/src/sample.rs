@@ -1,10 +1,10 @@
-//! What both sides have counted in a sample.
+//! Counts of both sides in a sample.
 
 use thalweg_load::talk::Counts;
 
 use super::device::{Books, OfGroup};
 
-/// What a sample has seen.
+/// Counts and rates of a sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     /// Rate asked for, in connections per second.
@@ -13,22 +13,22 @@ pub(super) struct Sample {
     pub(super) seconds: f64,
     /// Connections open at its end, TIME_WAIT included.
     pub(super) active: u64,
-    /// Those of them that are not in TIME_WAIT.
+    /// Open ones that are not in TIME_WAIT.
     pub(super) open: u64,
     /// Counters of both sides in its window.
     pub(super) clients: Counts,
-    /// Those of the servers.
+    /// Counters of the servers.
     pub(super) servers: Counts,
     /// Counters of the clients in its window, of groups whose number is not held.
     pub(super) flowing: Counts,
     /// Counters of both sides from its beginning to the end of its last connection.
     pub(super) all_clients: Counts,
-    /// Those of the servers.
+    /// Counters of the servers.
     pub(super) all_servers: Counts,
 }
 
-/// What clients have counted whose groups have a rate: the number of others is held, and says
-/// nothing of their lives, which may be longer than any window.
+/// Counts of clients in groups that have a rate: the number of others is held, and says nothing of
+/// their lives, which may be longer than any window.
 fn flowing(before: &Books, after: &Books) -> Counts {
     let groups = before.groups.iter().zip(&after.groups).filter(|(_, is)| !is.held);
     let of = |(was, is): (&OfGroup, &OfGroup)| is.clients.counts.since(&was.clients.counts);
@@ -37,7 +37,7 @@ fn flowing(before: &Books, after: &Books) -> Counts {
 
 /// Bytes that a frame has on the wire beyond those counted: the FCS.
 const FCS: u64 = 4;
-/// Those of preamble and gap.
+/// Bytes of preamble and gap.
 const GAP: u64 = 20;
 
 impl Sample {
@@ -57,8 +57,8 @@ impl Sample {
         }
     }
 
-    /// Of a trial from quiet to quiet: `base` and `end` are its first and its last reading, in
-    /// between is the window.
+    /// The sample of a trial from quiet to quiet: `base` and `end` are its first and its last
+    /// reading, in between is the window.
     pub(super) fn whole(
         rate: f64,
         base: &Books,
@@ -102,7 +102,7 @@ impl Sample {
         (self.lost_ways().iter().sum(), sent)
     }
 
-    /// Those lost on the way to servers, and back.
+    /// Packets lost on the way to servers, and back.
     pub(super) fn lost_ways(&self) -> [u64; 2] {
         let (clients, servers) = (&self.all_clients, &self.all_servers);
         let lost = |sent: &Counts, received: &Counts| sent.sent.saturating_sub(received.received);

@@ -95,7 +95,7 @@ fn in_words(rate: u32) -> String {
     if rate == 0 { "off".into() } else { format!("1:{rate}") }
 }
 
-/// What was measured at a rate.
+/// Measurements at a rate.
 #[derive(Default)]
 struct Column {
     /// Packets per second, round by round.
@@ -125,7 +125,7 @@ impl Args {
         }];
         let mut text = String::new();
         let done = self.table(&|| stop.is_set(), &mut writer, &mut text);
-        // What was measured until an interruption is not lost.
+        // Measurements until an interruption are not lost.
         let table = self.markdown.as_deref().map(|file| (file, text));
         writer.end(done, table)
     }

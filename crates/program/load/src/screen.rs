@@ -1,4 +1,4 @@
-//! What is seen while a load runs: on a terminal a block of lines that is drawn again and again,
+//! Display while a load runs: on a terminal a block of lines that is drawn again and again,
 //! elsewhere a line each second.
 
 use std::io::{IsTerminal, Write};
@@ -124,7 +124,7 @@ impl Screen {
         }
         if let Some(first) = &self.first {
             let [[was_sent, was_received], [sent, received]] = [sums(first), sums(now)];
-            // What is on its way is among them.
+            // Packets on their way are among them.
             let missing = (sent.0 - was_sent.0).saturating_sub(received.0 - was_received.0);
             let of = (sent.0 - was_sent.0).max(1) as f64;
             let percent = 100.0 * missing as f64 / of;

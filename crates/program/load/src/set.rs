@@ -1,8 +1,8 @@
-//! What a device does with the packets of its two ports.
+//! Ways in which a device handles the packets of its two ports.
 
 use thalweg_device::MacAddr;
 
-/// What connects the two ports.
+/// Connection of the two ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Set {
     /// Nothing: the commands do it

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Who dropped packets.
+/// Sides that drop packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
     /// The device under test.
     Device,
-    /// What joins it to the tester: the kernel's queues.
+    /// The kernel's queues, which join it to the tester.
     Link,
     /// The tester itself.
     Tester,
@@ -35,12 +35,12 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// That of a packet which the tester sends by this interface, of two.
+    /// Way of a packet that the tester sends by this interface, of two.
     pub(super) fn sent_by(interface: usize) -> Way {
         if interface == 0 { Way::There } else { Way::Back }
     }
 
-    /// That of a packet which the tester receives by this interface, of two.
+    /// Way of a packet that the tester receives by this interface, of two.
     pub(super) fn received_by(interface: usize) -> Way {
         if interface == 0 { Way::Back } else { Way::There }
     }
@@ -58,13 +58,13 @@ pub(super) enum Hop {
 /// Which counter of a hop: a packet that an earlier one has is in all later ones as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Counter {
-    /// That of the end that receives.
+    /// Counter of the end that receives.
     Receipt,
-    /// That of the end that sends: it hears of what the other one drops.
+    /// Counter of the end that sends, which includes the other one's drops.
     Sending,
-    /// That of the program that sends: it hears of what its interface drops.
+    /// Counter of the program that sends, which includes its interface's drops.
     Program,
-    /// That of a processor: both ends have what it drops, and so has whoever else uses it.
+    /// Counter of a processor: its drops are in both ends' counters, with those of its other users.
     Backlog,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Spot {
     pub(super) reason: String,
     /// The way of all packets that come by there, if it is one.
     pub(super) way: Option<Way>,
-    /// Whether the first packets that are dropped there are noted.
+    /// True if the first packets that are dropped there are noted.
     pub(super) watched: bool,
     /// The hop on the way, if several places count what is dropped there; pairs of ports have
     /// numbers.
@@ -160,7 +160,7 @@ impl Drops {
                 known = known.max(all);
             }
         }
-        // What is left of a processor's are packets of others.
+        // Packets of others are left on a processor's counter.
         let is_backlog = |spot: &Spot| spot.counter == Some(Counter::Backlog);
         let full = self.0.keys().find(|spot| is_backlog(spot)).cloned();
         self.0.retain(|spot, _| !is_backlog(spot));
@@ -179,8 +179,8 @@ impl Drops {
         self.0.retain(|_, count| *count > 0);
     }
 
-    /// What became of the packets missing on each way, there and back, of which some have arrived
-    /// damaged: what places of one way have too many says nothing about the other.
+    /// Accounts for the packets missing on each way, there and back, of which some have arrived
+    /// damaged: a surplus of one way's places says nothing about the other.
     pub(super) fn missing(&self, lost: [u64; 2], damaged: [u64; 2]) -> Missing {
         let known = |way: Option<Way>| -> u64 {
             self.0.iter().filter(|(spot, _)| spot.way == way).map(|(_, packets)| packets).sum()
@@ -218,9 +218,9 @@ impl Drops {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {
     pub(super) lost: u64,
-    /// Of these, the ones that have arrived with other bytes.
+    /// Lost packets that have arrived with other bytes.
     pub(super) damaged: u64,
-    /// Those that no counter of the device, its links or the tester has.
+    /// Lost packets that no counter of the device, its links or the tester has.
     pub(super) unexplained: u64,
 }
 
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(before.since(&after).most(), None);
     }
 
-    /// What was dropped, as lines.
+    /// Drops, as lines.
     fn in_lines(drops: &[(Spot, u64)]) -> Vec<String> {
         let mut all = Drops::default();
         drops.iter().for_each(|(spot, packets)| all.add(spot.clone(), *packets));
@@ -271,7 +271,7 @@ mod tests {
             "5 link: host-tester1-tx, full Some(Back)",
         ];
         assert_eq!(in_lines(&all), split);
-        // What no other counter has is the sender's own.
+        // Drops that no other counter has are the sender's own.
         assert_eq!(in_lines(&[(program, 65)]), ["65 tester: host-tester1-tx, full Some(Back)"]);
         // The other way, and another hop, have packets of their own.
         let there = counter("tester0", Way::There, Counter::Sending);

@@ -11,7 +11,7 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Those up to now; none where the kernel does not say.
+    /// Ticks up to now; none where the kernel does not say.
     pub(super) fn now() -> Ticks {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         Ticks::read(&text).unwrap_or(Ticks { all: 0, stolen: 0 })

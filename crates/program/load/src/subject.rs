@@ -18,12 +18,12 @@ use super::work::Work;
 /// Time in which the rate of connections grows at the beginning of a trial.
 const RAMP: Duration = Duration::from_millis(300);
 
-/// What a trial measured.
+/// Result of a trial.
 pub(super) struct Measured {
     /// Packets or connections of its window, and how many of them were lost.
     pub(super) of: u64,
     pub(super) lost: u64,
-    /// What arrived per second.
+    /// Arrivals per second.
     pub(super) rate: f64,
     /// Its errors are the tester's.
     pub(super) spoiled: bool,
@@ -47,7 +47,7 @@ impl Measured {
         self.lost as f64 / self.of.max(1) as f64
     }
 
-    /// Whether something was lost, and the machine may be why, which did not run all the time.
+    /// True if something was lost, and the machine may be why, which did not run all the time.
     pub(super) fn is_doubtful(&self) -> bool {
         self.lost > 0 && self.stolen >= stolen::MUCH
     }
@@ -90,7 +90,7 @@ impl<'a> Subject<'a> {
         }))
     }
 
-    /// What the device calls itself.
+    /// The device's own name.
     pub(super) fn name(&self) -> String {
         match self {
             Subject::Talks(tester) => tester.device.name(),

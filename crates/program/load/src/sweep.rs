@@ -133,7 +133,7 @@ impl Args {
         writer.report.transport.kind = kind_with("af_packet on veth", self.cores);
         let mut text = String::new();
         let done = self.table(stop, &mut writer, &mut text);
-        // What was measured until an interruption is not lost.
+        // Measurements until an interruption are not lost.
         let table = self.markdown.as_deref().map(|file| (file, text));
         writer.end(done, table)
     }

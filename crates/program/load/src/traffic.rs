@@ -76,7 +76,7 @@ impl Traffic {
         plan
     }
 
-    /// What its options say, as a report has it.
+    /// Its options in the form of a report.
     pub(super) fn canonical(&self) -> Value {
         json!({
             "udp_percent": self.udp_percent,

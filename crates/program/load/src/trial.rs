@@ -28,7 +28,7 @@ pub(super) struct Trial {
     pub(super) good: bool,
     /// Its errors are not the device's.
     pub(super) tester: bool,
-    /// What was dropped from its beginning to its end.
+    /// Drops from its beginning to its end.
     pub(super) drops: Drops,
     /// The first packet of its window that was lost, if one was.
     pub(super) first: Option<FirstTalk>,
@@ -45,7 +45,7 @@ pub(super) struct Tester<'a> {
     pub(super) forgiven: f64,
     /// The rate at which connections are opened now.
     pub(super) rate: f64,
-    /// Whether the user has had enough.
+    /// True once the user has had enough.
     pub(super) stopped: &'a dyn Fn() -> bool,
 }
 
@@ -115,13 +115,13 @@ impl Tester<'_> {
     }
 }
 
-/// Whether the tester spoiled a sample.
+/// True if the tester spoiled a sample.
 pub(super) fn is_tester(sample: &Sample, drops: &Drops) -> bool {
     let unsent = sample.clients.unsent + sample.clients.no_room + sample.clients.no_tuple;
     unsent as f64 > UNSENT * sample.clients.begun.max(1) as f64 || drops.of(Side::Tester) > 0
 }
 
-/// Whether limits that the user has set kept connections from being opened: a trial with fewer of
+/// True if limits that the user has set kept connections from being opened: a trial with fewer of
 /// them says nothing of its rate.
 pub(super) fn is_held_back(sample: &Sample) -> bool {
     sample.clients.held_back as f64 > UNSENT * sample.clients.begun.max(1) as f64
@@ -138,9 +138,9 @@ pub(super) struct Connections {
     pub(super) completed: u64,
     /// Ended.
     ended: u64,
-    /// Of those that are held by number, the ones that ended otherwise in the meantime.
+    /// Connections held by number that ended otherwise in the meantime.
     broken: u64,
-    /// Whether those that have not ended count as good: the user did not wait for them.
+    /// True if connections that have not ended count as good: the user did not wait for them.
     pub(super) cut: bool,
 }
 
@@ -180,7 +180,7 @@ fn broken(before: &Books, after: &Books) -> u64 {
 }
 
 impl Trial {
-    /// Whether it is bad, and the machine may be why: once more is better then.
+    /// True if it is bad, and the machine may be why: once more is better then.
     pub(super) fn is_doubtful(&self) -> bool {
         self.tester || (!self.good && self.stolen >= stolen::MUCH)
     }

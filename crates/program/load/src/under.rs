@@ -99,7 +99,7 @@ impl Under {
         Ok(())
     }
 
-    /// What the user should know of its processors, if the tester has not got its own.
+    /// Warns the user about its processors, if the tester has not got its own.
     pub(super) fn warning(&self) -> Option<String> {
         let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let shared = (self.cores + self.cpus).saturating_sub(all);
@@ -112,12 +112,12 @@ impl Under {
         })
     }
 
-    /// Whether the device is in a lab.
+    /// True if the device is in a lab.
     pub(super) fn is_lab(&self) -> bool {
         self.lab.is_some() || self.lab_command.is_some()
     }
 
-    /// What it is, as its options say.
+    /// Describes the device, as its options say.
     pub(super) fn about(&self) -> String {
         let word = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
             value().map_or_else(String::new, |value| value.get_name().to_owned())

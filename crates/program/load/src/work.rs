@@ -1,4 +1,4 @@
-//! What is sent: connections or streams, from options or from a profile.
+//! The traffic: connections or streams, from options or from a profile.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use thalweg_load_profile::{BUILTINS, Profile, Ramp};
 use super::device::Hosts;
 use super::under::Under;
 
-/// What is sent, by pairs of ports.
+/// Traffic, by pairs of ports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work {
     pub(super) pairs: Vec<Pair>,
 }
 
-/// What is sent between two ports.
+/// Traffic between two ports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pair {
     pub(super) streams: Option<stream::Plan>,
@@ -93,7 +93,7 @@ impl Wanted {
         }
         let is_path = name.contains(['/', '.']);
         if !is_path && !Path::new(name).exists() {
-            // It says which there are.
+            // The error says which there are.
             return Ok(Profile::builtin(name, &self.tunables)?);
         }
         let text = thalweg_files::read_text(Path::new(name), thalweg_load_profile::MAX_TEXT as u64)
@@ -113,15 +113,15 @@ impl Work {
         Work { pairs: vec![Pair { streams: None, groups: vec![group] }] }
     }
 
-    /// What a profile says, for a device in this process.
+    /// Traffic of a profile, for a device in this process.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// The errors of [`of`](Self::of).
     pub(super) fn plain(profile: &Profile, late: Duration) -> Result<Work> {
         Work::with(profile, None, late)
     }
 
-    /// What a profile says. `late` is the time by which packets and connections may be late.
+    /// Traffic of a profile. `late` is the time by which packets and connections may be late.
     ///
     /// # Errors
     /// If hosts cannot tell connections and streams behind the same ports apart.
@@ -181,13 +181,13 @@ impl Work {
         self.groups().next().is_some()
     }
 
-    /// Whether all connections are held by number, so that none has a rate.
+    /// True if all connections are held by number, so that none has a rate.
     pub(super) fn is_held(&self) -> bool {
         self.groups().all(|(.., group)| group.hold.is_some())
     }
 
-    /// Whether some connections are held by number, or have a ramp: a trial begins when
-    /// all are there.
+    /// True if some connections are held by number, or have a ramp: a trial begins when all are
+    /// there.
     pub(super) fn grows(&self) -> bool {
         self.groups().any(|(.., group)| group.hold.is_some() || group.ramp.is_some())
     }
@@ -198,7 +198,7 @@ impl Work {
         rated.map(|(.., group)| group.life).max().unwrap_or_default()
     }
 
-    /// What the rate that is searched for counts.
+    /// Unit of the rate that is searched for.
     pub(super) fn unit(&self) -> &'static str {
         if self.has_connections() { "conn/s" } else { "packets/s" }
     }
@@ -229,7 +229,7 @@ impl Work {
             let life = group.life.as_secs_f64() + group.plan.times.time_wait as f64 / 1e6 + 0.5;
             let own = match group.hold {
                 None => most * shares.of_rated(group.share) * life * 2.0,
-                // Those that have ended are in TIME_WAIT.
+                // Ended connections are in TIME_WAIT.
                 Some(hold) => {
                     let ended = group.plan.times.time_wait as f64 / 1e6 + 0.5;
                     2.0 * f64::from(hold) + group.fill().min(most.max(1e3)) * ended
@@ -317,7 +317,7 @@ fn apart(pair: &Pair) -> Result<()> {
     }
 }
 
-/// What is wrong with a stream that hosts would take for connections.
+/// Describes the fault of a stream that hosts would take for connections.
 fn cannot_tell(mixed: &thalweg_load::Mixed<'_>) -> String {
     let (why, tag) = match mixed.stream.tagged {
         true => ("are too small for a tag", "a greater size, so that they have one"),

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Instant;
 
-/// Of what has to happen, however busy the processors are.
+/// Limit of a wait, however busy the processors are.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const QUICK: Patience = Patience {

@@ -106,7 +106,7 @@ impl Column {
 /// How much memory is prepared beyond the flows in use.
 #[derive(Clone, Copy)]
 enum Lead {
-    /// What the table needs at first.
+    /// Memory that the table needs at first.
     First,
     /// A fraction of it.
     Share,
@@ -349,7 +349,7 @@ mod loom_tests {
                 if wanted && turn == 1 {
                     ahead.want_side_memory();
                 }
-                // As the tracker asks before it adds a flow that uses the side table.
+                // Asks as the tracker does before it adds a flow that uses the side table.
                 let needs = ahead.is_side_ready();
                 if fresh >= mark {
                     match ahead.used(fresh) {

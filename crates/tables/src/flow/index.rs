@@ -1,7 +1,7 @@
 //! The index from keys to places: buckets of one cache line each.
 //!
-//! A bucket holds twelve places and one byte of each one's hash, compared at once. What does not
-//! fit overflows to the next bucket, and each bucket counts what overflowed past it, so that a
+//! A bucket holds twelve places and one byte of each one's hash, compared at once. Further places
+//! overflow to the next bucket, and each bucket counts those that overflowed past it, so that a
 //! search ends at the first bucket that nothing went past, and removal leaves no tombstone.
 
 use super::FlowHash;

@@ -1,8 +1,8 @@
 //! The flow table: connections, owned by one worker.
 //!
 //! A flow is found by either of two keys, for the two directions of a translated connection, or by
-//! one if both directions make the same key. It has a value, an expiry that packets extend, and an
-//! age: while it is *young* (e.g. half-open), it may be recycled when the table is full.
+//! one if both directions make the same key. A flow has a value, an expiry that packets extend, and
+//! an age: while it is *young* (e.g. half-open), it may be recycled when the table is full.
 //!
 //! Nothing here is shared between threads, and nothing is allocated once the table is made: it
 //! holds as many flows as it was made for, and refuses the next one.
@@ -691,7 +691,7 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
     }
 
     /// Returns the flows among up to `steps` numbers from `*from` on, which moves; for listing a
-    /// table in slices. It is done when `*from` is [`used`](Self::used).
+    /// table in slices. The list ends when `*from` is [`used`](Self::used).
     pub fn list<'a>(
         &'a self,
         from: &mut u32,

@@ -101,7 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Recycle),
         4 => (prop_oneof![0u32..1000, 0u32..700_000], 0usize..200)
             .prop_map(|(by, steps)| Step::Time { by, steps }),
-        // As far as moments can be distinguished: nothing may be left that was due before.
+        // The longest distance of distinguishable moments: nothing may be left that was due before.
         1 => Just(Step::Time { by: MAX_TIMEOUT, steps: usize::MAX }),
     ]
 }
@@ -310,7 +310,7 @@ fn many_ends_at_once() {
 #[test]
 fn hashes_spread_and_differ_between_tables() {
     let table = Table::new(1 << 16, 1, 0).unwrap();
-    // As in tuples: a few bits change, at either end.
+    // Keys differ as tuples do: a few bits change, at either end.
     let keys: Vec<Key> = (0..1u64 << 16).map(|n| [n & 0xff | (n >> 8) << 32, 17 << 48]).collect();
     let mut cells = vec![0u32; 1 << 12];
     for key in &keys {

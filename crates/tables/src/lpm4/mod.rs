@@ -108,7 +108,7 @@ pub struct Lpm4Usage {
     pub groups_waiting: usize,
     /// The limit of `groups` and `groups_waiting` together.
     pub max_groups: u32,
-    /// As [`Lpm4::memory`] returns, in bytes.
+    /// Memory in bytes, as [`Lpm4::memory`] returns it.
     pub memory: usize,
 }
 

@@ -193,7 +193,7 @@ impl Table {
 
 /// A worker's view of a [`Lpm4`](super::Lpm4). Cheap to clone; keeps the tables alive.
 ///
-/// It takes no guard, as no lookup can touch freed memory. But a leaf is valid, and a group keeps
+/// Lookups take no guard, as none can touch freed memory. But a leaf is valid, and a group keeps
 /// its meaning, only until the worker's next quiescent point: look up between
 /// [`Reader::enter`](crate::qsbr::Reader::enter) and the end of the loop, and keep no leaf.
 #[derive(Clone)]

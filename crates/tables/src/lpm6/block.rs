@@ -35,9 +35,9 @@ pub(super) struct Block<const PLACES: usize> {
 // SAFETY: integers, of which zero is a value.
 unsafe impl<const PLACES: usize> AllZeroValid for Block<PLACES> {}
 
-/// What is the same for blocks of all sizes.
+/// Parts that are the same for blocks of all sizes.
 pub(super) trait Places {
-    /// Writes a block that no worker reads yet. It has a place for each of the routes.
+    /// Writes a block that no worker reads yet. The block has a place for each of the routes.
     fn write(&self, tail: u32, fallback: u32, routes: &[Route]);
 
     /// Sets what places of value 0 lead to.
@@ -181,7 +181,7 @@ impl Route {
         Route { start: middle(addr), len: MARK, leaf: DEEP }
     }
 
-    /// What routes are sorted by, and unique in.
+    /// Key by which routes are sorted and unique.
     pub(super) fn key(&self) -> (u16, u8) {
         (self.start, self.len)
     }

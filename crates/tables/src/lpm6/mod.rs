@@ -62,7 +62,7 @@ struct Open {
     tail: u32,
     /// Class and index of its block, if it has one.
     block: Option<(usize, u32)>,
-    /// What a block has, sorted: routes of up to /48, and marks.
+    /// A block's sorted contents: routes of up to /48, and marks.
     routes: Vec<Route>,
     /// Number of routes by length from 33 to 47, the lengths in no order.
     counts: Vec<(u8, u32)>,
@@ -113,7 +113,7 @@ pub struct Lpm6 {
     tails: IndexPool,
     sites: IndexPool,
     entries: IndexPool,
-    /// Of each class.
+    /// Blocks of each class.
     blocks: [IndexPool; CLASSES],
     /// Tails, sites, entries and blocks of each class that nothing names any more, to be tagged at
     /// the next reclaim.
@@ -279,7 +279,7 @@ impl Lpm6 {
             let index = match self.blocks[class].alloc_ready() {
                 Ok(index) => index,
                 Err(_) => {
-                    // Those that were replaced may only wait for their grace period.
+                    // Replaced blocks may only wait for their grace period.
                     self.reclaim(domain);
                     self.blocks[class].alloc_ready().ok()?
                 }
@@ -316,7 +316,7 @@ impl Lpm6 {
         let entry = match self.entries.alloc_ready() {
             Ok(entry) => entry,
             Err(_) => {
-                // Those of deleted routes may only wait for their grace period.
+                // Entries of deleted routes may only wait for their grace period.
                 self.reclaim(domain);
                 self.entries.alloc_ready().map_err(|_| full(limit))?
             }

@@ -1,4 +1,4 @@
-//! What workers look up.
+//! Lookups of workers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::prefix::Address;
 
 /// A worker's view of a [`Lpm6`](super::Lpm6). Cheap to clone; keeps the tables alive.
 ///
-/// As an [`Lpm4Reader`], it takes no guard: look up between
+/// Like an [`Lpm4Reader`], the view takes no guard: look up between
 /// [`Reader::enter`](crate::qsbr::Reader::enter) and the end of the loop, and keep no leaf.
 #[derive(Clone)]
 pub struct Lpm6Reader {
@@ -87,7 +87,7 @@ impl Lpm6Reader {
         }
     }
 
-    /// As [`lookup_batch`](Self::lookup_batch), for addresses of which
+    /// Like [`lookup_batch`](Self::lookup_batch), for addresses of which
     /// [`lookup_alike`](Self::lookup_alike) does not tell: all bits in which any two of them differ
     /// are in `differ`.
     #[inline]
@@ -155,7 +155,7 @@ impl Lpm6Reader {
         fetch(small, list(0), leaves);
         fetch(medium, list(1), leaves);
         fetch(large, list(2), leaves);
-        // Those of which no block tells.
+        // Addresses that no block settles.
         let mut open = Few { list: [0; BATCH], count: 0 };
         settle(small, list(0), addrs, leaves, &mut open);
         settle(medium, list(1), addrs, leaves, &mut open);
@@ -173,7 +173,7 @@ impl Lpm6Reader {
         if pairs.pairs.len() > FEW_PAIRS {
             all().for_each(|i| for_read(pairs.at(table.site_hash(site_key(addrs[i])), 0)));
         }
-        // Those that no site's own route settles.
+        // Addresses that no site's own route settles.
         let (mut open, mut left) = ([(0u8, Found::default()); BATCH], 0);
         for i in all() {
             let found = table.found(addrs[i]);

@@ -1,4 +1,4 @@
-//! What workers read of the routes longer than /32.
+//! Structures in which workers look up routes longer than /32.
 //!
 //! A *tail* is a /32 with longer routes in it: which lengths from 33 to 47 there are, and the leaf
 //! of the route that covers them. One with few routes has a [`Block`], in which they are found;
@@ -162,7 +162,7 @@ impl Iterator for Descending {
     }
 }
 
-/// What workers and the owner share.
+/// Memory that workers and the owner share.
 pub(super) struct Table {
     pub(super) tails: PagedTable<Tail>,
     pub(super) blocks: (PagedTable<Block<8>>, PagedTable<Block<16>>, PagedTable<Block<32>>),
@@ -212,8 +212,8 @@ impl Table {
 
     #[inline]
     pub(super) fn slots(&self) -> &Slots {
-        // SAFETY: never null. What the owner replaces lives until all readers have passed a
-        // quiescent point, and they hold it only within a lookup.
+        // SAFETY: never null. Slots that the owner replaces live until all readers have passed a
+        // quiescent point, and readers hold them only within a lookup.
         unsafe { &*self.slots.load(Ordering::Acquire) }
     }
 
@@ -342,7 +342,7 @@ impl Table {
         tail.fallback()
     }
 
-    /// What is found at the site of an address.
+    /// The entry at the site of an address.
     #[inline]
     pub(super) fn found(&self, addr: u128) -> Found {
         let key = site_key(addr);

@@ -213,7 +213,7 @@ fn blocks_grow_with_a_network() {
     lpm.insert(site(3), leaf(4), &domain).unwrap();
     assert_eq!(class(&lpm), Some(0));
     check(&lpm, 4);
-    // Of a route to all of it, which is no longer than /32, blocks hear, too.
+    // Routes to all of it, no longer than /32, change blocks, too.
     lpm.insert(at("2001:db8::/32"), leaf(99), &domain).unwrap();
     assert_eq!(lpm.reader().lookup(site(30).addr()), 99);
     lpm.remove(at("2001:db8::/32"));
@@ -270,7 +270,7 @@ fn readers_find_the_old_or_the_new_route() {
             }
         });
         let put = |lpm: &mut Lpm6, prefix, leaf| {
-            // What was removed is only free once the reader has gone on.
+            // Removed memory is only free once the reader has gone on.
             while lpm.insert(prefix, leaf, &domain).is_err() {
                 std::thread::yield_now();
                 domain.reclaim();

@@ -344,7 +344,7 @@ mod tests {
 
     const HEADER: usize = 20;
 
-    /// What makes `new` of `old`, as features do.
+    /// Change that makes `new` of `old`, as features do.
     fn change(old: &Key, new: &Key) -> Change {
         let l3 = tuple::address_delta(old[0], new[0]);
         let (was, is) = (old[1] as u32, new[1] as u32);
@@ -401,7 +401,7 @@ mod tests {
         })
     }
 
-    /// Whether header and transport checksums are right.
+    /// True if header and transport checksums are right.
     fn is_valid(l3: &[u8], t: Tuple) -> bool {
         if t.protocol == protocol::SCTP {
             let again = packet(t, &l3[HEADER + 12..]);
@@ -471,7 +471,7 @@ mod tests {
             let error = icmpv4::IcmpRepr::unreachable(1);
             let mut l3 = Packet::new().ipv4(t.src, t.dst).icmp(error).payload(&quote).build();
             let size = l3.len();
-            // What follows it in the frame is not part of it.
+            // Bytes behind it in the frame are not part of it.
             l3.extend(&trailer);
             let parsed = parse(&l3, 5);
             prop_assert_eq!(parsed.end, size);

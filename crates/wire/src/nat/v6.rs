@@ -32,7 +32,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Those of a packet; ports are 0 where it has none.
+    /// Ends of a packet; ports are 0 where it has none.
     pub fn of(l3: &[u8]) -> Option<Ends> {
         Self::read(&PacketView::read_prefix(l3)?)
     }
@@ -75,7 +75,7 @@ fn sum(a: u16, b: u16) -> u16 {
     fold(u32::from(a) + u32::from(b))
 }
 
-/// What follows the addresses of a packet.
+/// Layer behind the addresses of a packet.
 enum Behind {
     /// A transport with ports at an offset.
     Ports(u8, usize),
@@ -200,7 +200,7 @@ pub fn rewrite_error(l3: &mut [u8], to: &Ends) -> bool {
     let (l4, at) = (packet.l4(), packet.l4() + ICMP_QUOTE);
     let (number, inner, end) = (quote.protocol(), at + quote.l4(), at + quote.end());
     let query = quote.identifier().filter(|_| number == protocol::ICMPV6);
-    // What the quoted packet had behind its ports, also where that is not quoted.
+    // Bytes that the quoted packet had behind its ports, also where they are not quoted.
     let total = HEADER_LEN + get_be16(l3, at + LENGTH).map_or(0, usize::from);
     let behind = total.saturating_sub(quote.l4() + size_of::<u32>());
     let outer = bytes(if src == quoted_dst { to.src } else { src }, to.dst);
@@ -285,7 +285,7 @@ mod tests {
     const NUMBERS: [u8; 5] =
         [protocol::TCP, protocol::UDP, protocol::ICMPV6, protocol::SCTP, protocol::GRE];
 
-    /// Of equal sums, one may be all zeros and the other all ones.
+    /// True if sums are right; 0 equals 0xffff.
     fn sums_are_right(l3: &[u8]) -> bool {
         let ip = Ipv6View::parse(l3).unwrap();
         let l4 = ip.payload();

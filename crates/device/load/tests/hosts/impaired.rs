@@ -58,7 +58,7 @@ fn each_packet_lost_is_counted_by_the_node_that_lost_it() {
     let [clients, servers] = tester.open_and_end(5000.0, 2000);
     let (c, s) = (clients.counts, servers.counts);
     assert!(c.syn_retries + c.data_retries + c.fast_retries > 0, "{c:?}");
-    // What was sent twice is not clean, but nearly all of it completes.
+    // Connections with packets sent twice are not clean, but nearly all complete.
     assert!(c.completed > c.clean && c.completed >= c.begun * 99 / 100, "{c:?}");
     let lost = c.sent + s.sent - c.received - s.received;
     assert_eq!(lost, tester.count("lost on purpose"));
@@ -150,7 +150,7 @@ fn dropped_packets_of_connections_are_noted() {
         let place = thalweg_device_load::place(&tester.control, dropped);
         assert_eq!((place.0.as_str(), place.1.as_str()), ("load-impair", "lost on purpose"));
     }
-    // It has ended: nothing is noted any more.
+    // The window has ended: nothing is noted any more.
     tester.open_and_end(5000.0, 1200);
     assert_eq!(tester.said("show load witness"), "");
     tester.run("load witness trial 3 seed 1\nload witness window");

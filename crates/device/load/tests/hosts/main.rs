@@ -65,7 +65,7 @@ impl Tester {
         self.control.sync();
     }
 
-    /// What a command prints.
+    /// Output of a command.
     fn said(&mut self, line: &str) -> String {
         let tree = thalweg_engine::command_tree(&self.control).unwrap();
         let (text, end) = tree.run_line(&mut self.control, line);
@@ -73,7 +73,7 @@ impl Tester {
         text
     }
 
-    /// What a command that fails says.
+    /// Error of a command that fails.
     fn refused(&mut self, line: &str) -> String {
         let tree = thalweg_engine::command_tree(&self.control).unwrap();
         tree.run_line(&mut self.control, line).1.unwrap_err().to_string()

@@ -213,7 +213,7 @@ fn random_values_stay_in_their_range_and_differ() {
         assert_eq!(bits_at(frame, 30 * 8, 32), port - 1000);
     }
     assert!(seen.iter().all(|count| (20..100).contains(count)), "{seen:?}");
-    // That number of different values, in the same order again and again.
+    // Fields take that number of different values, in the same order again and again.
     for (least, most, distinct) in [(1000u16, 1099u16, 90u32), (1, 60_000, 50)] {
         let values = Values::Random {
             least: least.into(),

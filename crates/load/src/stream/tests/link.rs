@@ -9,7 +9,7 @@ use super::super::field::mix;
 use super::super::*;
 use super::fields::udp;
 
-/// What a link does to one packet in N; 0: never.
+/// Faults of a link, to one packet in N; 0: never.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lose: u64,
@@ -21,7 +21,7 @@ struct Faults {
     seed: u64,
 }
 
-/// What a link has done: packets by stream and number.
+/// Record of a link's faults: packets by stream and number.
 #[derive(Debug, Default)]
 struct Done {
     lost: BTreeSet<(u16, u32)>,

@@ -191,7 +191,7 @@ fn only_tags_in_a_payload_whose_sum_is_zero_are_claimed() {
     imitated[..2].copy_from_slice(&mark.to_be_bytes());
     imitated[4] = 0x40;
     assert!(find_tag(1, &imitated).is_some() && !claims(&segment(5, &imitated)));
-    // Those of streams, as they were sent, and with padding.
+    // Frames of streams, as they were sent, and with padding.
     senders.set_load(Load::Times(1.0), 0);
     let mut sent = Vec::new();
     senders.poll(50_000_000, usize::MAX, &mut sent);

@@ -145,7 +145,7 @@ fn repeated_bursts_count_by_their_mean_rate() {
     assert_eq!(in_ten_seconds(&plan, Load::Times(4.0)), [20_000, 20_000]);
     assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(2000.0))), [10_000, 10_000]);
     assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(100.0))), [500, 500]);
-    // Those of fixed rate keep their pauses.
+    // Streams of fixed rate keep their pauses.
     let fixed = Stream { fixed_rate: true, ..at(10e3, bursts) };
     let plan = Plan::of(vec![at(1.0, Mode::Continuous), fixed]);
     assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(2000.0))), [15_000, 5_000]);

@@ -17,10 +17,10 @@ use crate::{Micros, Sink};
 /// Which addresses belong to a slot.
 #[derive(Debug)]
 pub(super) enum Ends {
-    /// Of a client: its number follows from the slot.
+    /// Ends of a client: its number follows from the slot.
     Client { clients: Range, servers: Range },
-    /// Of a server: the plan's clients have the first numbers, and others, whose addresses a device
-    /// has translated, the ones behind them.
+    /// Ends of a server: the plan's clients have the first numbers, and others, whose addresses a
+    /// device has translated, the ones behind them.
     Server { clients: Range, peers: Vec<u128>, servers: Range },
 }
 
@@ -38,7 +38,7 @@ impl Ends {
     }
 }
 
-/// What a side needs of a kind of conversation.
+/// Values of a kind of conversation that a side needs.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) protocol: Protocol,
@@ -53,7 +53,7 @@ pub(super) struct Side {
     pub(super) open: u32,
 }
 
-/// What a client's SYN says.
+/// Content of a client's SYN.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syn {
     pub(super) seq: u32,
@@ -64,7 +64,7 @@ pub(super) struct Syn {
 /// How a conversation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// As its program says.
+    /// Ended as its program says.
     Completed,
     /// By the other side's RST.
     Reset,
@@ -98,14 +98,14 @@ pub(super) struct Machine {
     pub(super) counts: Counts,
     /// Conversations that have a slot, without those in TIME_WAIT.
     pub(super) open: u32,
-    /// Those of them whose handshake goes on.
+    /// Open conversations in their handshake.
     pub(super) half_open: u32,
-    /// Those in TIME_WAIT.
+    /// Conversations in TIME_WAIT.
     pub(super) time_wait: u32,
     /// Slots that have become free.
     pub(super) freed: Vec<u32>,
     random: u64,
-    /// What the address and port of a connection add to its first sequence number.
+    /// Secret that mixes the address and port of a connection into its first sequence number.
     secret: u64,
     /// The time of the last turn.
     turn: Micros,
@@ -421,7 +421,7 @@ impl Machine {
         self.freed.push(number);
     }
 
-    /// Counts how a conversation ended. It keeps its slot.
+    /// Counts the end of a conversation, which keeps its slot.
     fn count_end(&mut self, number: u32, end: End) {
         let tcb = self.slots[number as usize];
         self.open -= 1;

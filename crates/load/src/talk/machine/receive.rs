@@ -1,4 +1,4 @@
-//! What comes in: segments and datagrams of conversations.
+//! Input: segments and datagrams of conversations.
 
 use thalweg_wire::tcp::flag::{ACK, FIN, RST, SYN};
 
@@ -30,7 +30,7 @@ impl Machine {
         }
         match self.slots[number as usize].state {
             State::Free => return,
-            // It does not acknowledge our SYN.
+            // The segment does not acknowledge our SYN.
             State::SynReceived => {
                 self.counts.unexpected += 1;
                 return;

@@ -1,4 +1,4 @@
-//! What goes out: the steps of programs, and what the windows allow to be sent.
+//! Output: the steps of programs, and data within the windows.
 
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST};
 
@@ -43,7 +43,7 @@ impl Machine {
                     self.counts.said += u64::from(bytes);
                 }
                 Some(Step::Expect { count }) if tcb.have >= count => tcb.have -= count,
-                // What is missing will not come.
+                // Missing bytes will not come.
                 Some(Step::Expect { .. }) if closed => tcb.set(flag::WRONG),
                 Some(Step::AwaitClose) if closed || udp => {}
                 Some(Step::Expect { .. } | Step::AwaitClose) => {

@@ -86,7 +86,7 @@ impl Machine {
         if tcb.state == State::Free {
             return;
         }
-        // What has changed asks for attention after these times at the soonest.
+        // A changed slot asks for attention after these times at the soonest.
         let soonest = if tcb.has(flag::ACK_DUE) { self.soonest_ack } else { self.soonest };
         if tcb.is_filed
             && !tcb.has(flag::WAITING)

@@ -163,13 +163,13 @@ fn search(args: &Args, stop: &Stop, ns: Option<&Netns>) -> Result<u8> {
     Ok(status)
 }
 
-/// What a search found that prints nothing.
+/// Result of a search that prints nothing.
 pub(super) struct Quiet {
-    /// What the device calls itself.
+    /// The device's own name.
     pub(super) name: String,
     /// The last good sample.
     pub(super) best: Option<Sample>,
-    /// What made the last bad trial bad, and whether that was the tester.
+    /// Cause of the last bad trial; true if it was the tester.
     pub(super) limited_by: Option<(String, bool)>,
     /// The row of a report, without its name.
     pub(super) found: Found,
@@ -178,7 +178,7 @@ pub(super) struct Quiet {
 /// Makes a search that prints nothing.
 ///
 /// # Errors
-/// As a search has them; [`Interrupted`].
+/// The errors of a search; [`Interrupted`].
 pub(super) fn quietly(args: &Args, stop: &Stop) -> Result<Quiet> {
     args.traffic.under.apart(|ns| {
         let stopped = || stop.is_set();
@@ -204,7 +204,7 @@ fn start<'a>(args: &Args, ns: Option<&Netns>, stopped: &'a dyn Fn() -> bool) -> 
     Ok(Tester { device, life, forgiven, rate: 0.0, stopped })
 }
 
-/// What a search has found.
+/// Result of a search.
 struct Ended {
     range: Range,
     iterations: usize,
@@ -336,7 +336,7 @@ fn trial(args: &Args, tester: &mut Tester<'_>, rate: f64, ramp: Duration) -> Res
     }
 }
 
-/// What is searched for, in a report.
+/// Name of the goal in a report.
 const GOAL: &str = "cps_ndr";
 
 impl Ended {

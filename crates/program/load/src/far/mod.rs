@@ -21,7 +21,7 @@ pub(super) use ways::Ways;
 
 /// A device under test.
 pub(super) trait Far {
-    /// What it calls itself, with its version.
+    /// Its own name, with its version.
     fn name(&self) -> String;
 
     /// Adds what it has dropped so far.
@@ -70,7 +70,7 @@ pub(super) trait Far {
     fn stop(self: Box<Self>) -> Result<()>;
 }
 
-/// What stands between the pairs of a lab.
+/// Forwarder between the pairs of a lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Kind {
     /// This router, as another process
@@ -85,7 +85,7 @@ pub(super) enum Kind {
 
 /// The tester's interfaces in a lab; clients are behind the first.
 pub(super) const TESTER: [&str; 2] = ["tester0", "tester1"];
-/// Those of the device.
+/// The device's interfaces.
 pub(super) const DEVICE: [&str; 2] = ["load0", "load1"];
 
 /// A sending node's reason for what the kernel has not taken.
@@ -293,7 +293,7 @@ fn ways(interface: &str) -> [Option<Way>; 2] {
     let at = |names: [&str; 2]| names.iter().position(|name| *name == interface);
     match (at(TESTER), at(DEVICE)) {
         (Some(at), _) => [Some(Way::sent_by(at)), Some(Way::received_by(at))],
-        // What the tester sends, the device receives.
+        // Packets that the tester sends, the device receives.
         (None, Some(at)) => [Some(Way::received_by(at)), Some(Way::sent_by(at))],
         (None, None) => [None; 2],
     }
@@ -383,7 +383,7 @@ mod tests {
         let node = |reason| Spot::new(Side::Tester, "host-tester1-tx", reason);
         assert_ne!(sent_by((0, Hop::In), node(REFUSED)), node(REFUSED));
         assert_eq!(sent_by((0, Hop::In), node("tx ring full")), node("tx ring full"));
-        // It is the text of the node.
+        // The text is that of the node.
         let names = include_str!("../../../router/tests/golden/names.txt");
         assert!(names.contains(REFUSED));
     }

@@ -135,7 +135,7 @@ impl Far for Router {
 
     fn forget(&mut self) -> Result<()> {
         self.check()?;
-        // It has no connections if it tracks none.
+        // A device that tracks no connections has none.
         self.run("clear conntrack").map(drop)
     }
 
@@ -159,7 +159,7 @@ fn node_drops(table: &Value, drops: &mut Drops) {
     }
 }
 
-/// A node of the router. What it drops is noted.
+/// A node of the router. Its drops are noted.
 fn node(name: &str, reason: &str) -> Spot {
     let spot = Spot::new(Side::Device, name, reason).watched();
     let port = name.strip_prefix("host-").and_then(|rest| rest.strip_suffix("-tx"));

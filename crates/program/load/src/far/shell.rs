@@ -21,7 +21,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    /// Starts it. It finds the names and MAC addresses of both interfaces in its environment.
+    /// Starts it. The names and MAC addresses of both interfaces are in its environment.
     pub(super) fn start(ns: &Netns, command: &str, macs: [MacAddr; 2]) -> Result<Shell> {
         let running = ns
             .command("sh")

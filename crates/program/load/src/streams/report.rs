@@ -1,4 +1,4 @@
-//! What a trial of streams found, as text.
+//! Results of a trial of streams, as text.
 
 use thalweg_device_load::{DirectionReport, StreamReport};
 use thalweg_load::stream::Latency;

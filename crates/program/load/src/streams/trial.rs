@@ -1,4 +1,4 @@
-//! What became of the packets of streams in a trial.
+//! Fates of the packets of streams in a trial.
 
 use thalweg_device_load::DirectionReport;
 
@@ -16,9 +16,9 @@ pub(super) const WIRE: u64 = FCS + 20;
 pub(crate) struct StreamTrial {
     /// Length of its window in seconds.
     pub(crate) seconds: f64,
-    /// Of each pair of ports with streams: its number, from the first to the second, and back.
+    /// Pairs of ports with streams: number, reports from the first port to the second, and back.
     pub(crate) pairs: Vec<(usize, [DirectionReport; 2])>,
-    /// What was dropped from its beginning to its end.
+    /// Drops from its beginning to its end.
     pub(crate) drops: Drops,
     /// The first packet of the window that was lost, and where.
     pub(crate) first: Option<First>,
@@ -79,7 +79,7 @@ impl Sum {
         self.lost as f64 / self.sent.max(1) as f64
     }
 
-    /// Of a direction: its judged packets, or all, if those without tags are among them.
+    /// Sum of a direction: its judged packets, or all, if those without tags are among them.
     pub(crate) fn of(direction: &DirectionReport) -> Sum {
         let mut sum = Sum::default();
         let all_tagged = direction.streams.iter().all(|stream| stream.tagged);
@@ -126,7 +126,7 @@ impl StreamTrial {
         sum
     }
 
-    /// Whether the tester spoiled it.
+    /// True if the tester spoiled it.
     pub(crate) fn is_spoiled(&self) -> bool {
         let sum = self.sum();
         (sum.late + sum.refused) as f64 > UNSENT * sum.intended.max(1) as f64
