@@ -12,6 +12,7 @@ use crate::time;
 use crate::waiting;
 use crate::worker::Nat;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 use thalweg_files::FileError;
 use thalweg_files::client::{self, Kind};
 use thalweg_graph::{Control, clock};
-use thalweg_wire::nat::tuple::Tuple;
+use thalweg_wire::nat::tuple::{Key, Tuple};
 
 /// Maximum number of sessions per request to a worker.
 const SLICE: u32 = 256;
@@ -231,26 +232,31 @@ fn write_all(main: &Main, file: &Path) -> Result<u64, StoreError> {
     let mut out = BufWriter::with_capacity(BUFFER, client::replacement(file, &SESSIONS)?);
     let mut header = Header { at: unix_millis(), ..Header::default() };
     out.write_all(&[0; RECORD]).map_err(at())?;
+    let mut write = |header: &mut Header, s: &Saved| -> Result<(), StoreError> {
+        let record = s.record();
+        header.sum = saved::sum(header.sum, &record);
+        header.count += 1;
+        out.write_all(&record).map_err(at())
+    };
+    // Sessions that get their place meanwhile are among the workers' sessions, too.
+    let waiting = main.ask(|c| waiting::all(c))?;
+    let mut waiting: HashMap<(Key, Key), Saved> =
+        waiting.into_iter().map(|s| ((s.inside, s.outside), s)).collect();
     let workers = main.ask(|c| c.workers())?;
     for worker in 0..workers {
         let mut next = Some(0);
         while let Some(from) = next {
             let (all, more) = main.ask(move |c| some(c, worker, from))?;
             for s in all {
-                let record = s.record();
-                header.sum = saved::sum(header.sum, &record);
-                header.count += 1;
-                out.write_all(&record).map_err(at())?;
+                waiting.remove(&(s.inside, s.outside));
+                write(&mut header, &s)?;
             }
             next = more;
         }
     }
     // Sessions without a place are not lost by the next start either.
-    for s in main.ask(|c| waiting::all(c))? {
-        let record = s.record();
-        header.sum = saved::sum(header.sum, &record);
-        header.count += 1;
-        out.write_all(&record).map_err(at())?;
+    for s in waiting.values() {
+        write(&mut header, s)?;
     }
     let mut out = out.into_inner().map_err(|e| at()(e.into_error()))?;
     let begin = out.file().seek(SeekFrom::Start(0));
