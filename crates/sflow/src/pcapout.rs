@@ -46,7 +46,7 @@ impl PcapOut {
         PcapOut { packets, redact: false, port, out, skipped: 0 }
     }
 
-    /// With `redact`, leaves out what follows the TCP, UDP or other last known header.
+    /// Chooses whether to leave out what follows the TCP, UDP or other last known header.
     #[must_use]
     pub fn with_redaction(mut self, redact: bool) -> Self {
         self.redact = redact;

@@ -428,7 +428,7 @@ fn mtu(i: &Interface<'_>, out: &mut Draft) {
     let (name, is_sub) = (&*i.name, i.sub().is_some());
     let follows = |name| follows(name, is_sub);
     let bytes = |key: &str| i.get(key).and_then(|f| Some((f.node.u32()?, f.path)));
-    // Like vppcfg, leave it: a TAP that is made and not described as an interface stays as it is.
+    // A TAP that is made and not described as an interface stays as it is, like in vppcfg.
     if name == "local0" || i.node().is_none() {
         return;
     }
