@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Compiles the workspace's unit tests and the router for aarch64, and runs them by qemu-aarch64,
 # which translates instructions and system calls for the kernel of this machine. README.md says
-# (Requirements) what that proves. As root it installs what is missing from Debian's archive;
-# otherwise it prints what to install.
+# (Requirements) what that proves. Run by root, the script installs missing packages from Debian's
+# archive; otherwise it prints what to install.
 #
 # `aarch64.sh build` only compiles; `aarch64.sh tests` and `aarch64.sh router` do one half of it.
 set -euo pipefail
@@ -11,11 +11,11 @@ cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
 # Debian's C library for aarch64, in which the emulator looks for libraries.
 sysroot=/usr/aarch64-linux-gnu
-# Seconds that the router may take from start to end. It takes about three.
+# Seconds that the router may take from start to end. The usual time is three.
 deadline=120
 
-# What passes packets, or shares memory or structures with the kernel; and the router, without which
-# cargo would choose other features of the libraries, and compile all of them twice.
+# Crates that pass packets, or share memory or structures with the kernel; and the router, without
+# which cargo would choose other features of the libraries, and compile all of them twice.
 packages=(
     thalweg-wire thalweg-buffer thalweg-tables thalweg-conntrack thalweg-graph thalweg-fib
     thalweg-engine thalweg-device thalweg-device-af-packet thalweg-device-pg
@@ -150,7 +150,8 @@ packet-generator new { name s0 limit 10000 size 64-64 interface pg0 node etherne
   UDP: 1234 -> 4321 incrementing 22 } }
 packet-generator enable-stream
 END
-    # It reads its command line from standard input, and ends with it: when all have been sent.
+    # The router reads its command line from standard input, and ends with it: when all have been
+    # sent.
     touch "$lab/out"
     {
         printf '%s\n' 'show version' 'show cpu'

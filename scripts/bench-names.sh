@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whether there are benchmarks of these names, or whose names contain these words: asked before
+# Checks that there are benchmarks of these names, or whose names contain these words, before
 # anything is built. `--list` lists them.
 #
 # The same names as bench/report/src/collect.rs has from Cargo, which a unit test there holds true.

@@ -66,6 +66,6 @@ fuzz() {
 export -f fuzz
 export host time logs
 
-# As many at a time as there are processors.
+# Run as many at a time as there are processors.
 echo "fuzz: ${#targets[@]} targets, $time s each"
 printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I '{}' bash -c 'fuzz "$1"' fuzz '{}'

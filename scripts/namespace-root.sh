@@ -8,7 +8,7 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkfifo "$dir/go"
-# It gets its privileges when it executes the program: by then its user is mapped.
+# The child gets its privileges when it executes the program: by then its user is mapped.
 unshare --user --net --mount -- sh -c 'read -r _ < "$0"; exec "$@"' "$dir/go" "$@" &
 child=$!
 # Paced: the kernel makes the namespace within microseconds.

@@ -39,7 +39,7 @@ def main():
 
 def run(names):
     """Runs tests here."""
-    # It is down in a new network namespace.
+    # The loopback is down in a new network namespace.
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
     tests = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = unittest.TextTestRunner(verbosity=1).run(tests)

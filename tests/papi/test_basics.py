@@ -53,7 +53,7 @@ class Basics(Case):
         before = self.ok(self.api.show_vpe_system_time()).vpe_system_time
         after = self.ok(self.api.show_vpe_system_time()).vpe_system_time
         self.assertGreater(after, before)
-        # Of the day, as VPP's is.
+        # The time is of the day, as VPP's is.
         self.assertLess(abs(time.time() - after.timestamp()), 600)
 
     def test_log(self):

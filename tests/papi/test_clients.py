@@ -112,7 +112,7 @@ class Clients(Case):
             for _ in range(20):
                 self.ok(self.api.control_ping())
                 self.assertLess(waiting(), 2 << 20)
-            # It gets everything once it reads.
+            # The client gets everything once it reads.
             details = 0
             while struct.unpack(">H", (message := self.take(answers))[:2])[0] != 24:
                 self.assertEqual(struct.unpack(">I", message[2:6])[0], 7)

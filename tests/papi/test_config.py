@@ -484,7 +484,7 @@ class Kept(Case):
     def test_what_nobody_has_confirmed_is_gone_after_a_kill(self):
         self.cli("create loopback interface instance 1\nconfig commit")
         saved = self.cli("show configuration")
-        # It would have to be confirmed within a minute.
+        # The commit would have to be confirmed within a minute.
         self.cli("config commit confirm 60\ncreate loopback interface instance 2")
         self.assertIn("loop2", self.cli("show configuration"))
         self.again()

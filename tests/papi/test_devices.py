@@ -129,7 +129,7 @@ class HostInterfaces(Case):
             word = "enabled" if on else "disabled"
             self.assertIn(f"cksum-gso-{word}", self.cli("show hardware-interfaces host-pd"))
         self.ok(self.api.af_packet_delete(host_if_name="pd"))
-        # It does not fit into the rings.
+        # The offload does not fit into the rings.
         index = self.ok(self.api.af_packet_create_v3(flags=0, **create)).sw_if_index
         self.fails(-126, offload(index, True))
         self.ok(offload(index, False))
@@ -187,7 +187,7 @@ class HostInterfaces(Case):
             finally:
                 stop.set()
                 sender.join(LIMIT)
-            # What the kernel sends by itself (neighbour discovery) comes on top.
+            # Packets of the kernel itself (neighbour discovery) come on top.
             wait_for(lambda: received() >= sent[0])
             counters = self.counters("host-pa")
             self.assertEqual((counters["rx_miss"], counters["rx_no_buf"]), (0, 0))

@@ -212,7 +212,7 @@ class Traces(Case):
         self.assertEqual(shown(), 3)
         self.cli("classify filter trace del")
 
-        # What met a node, and what did not.
+        # Packets that met a node, and packets that did not.
         self.ok(capture())
         self.traffic("172.16.0.1", 4)
         self.traffic("10.0.1.2", 3)
@@ -283,7 +283,7 @@ class Classifier(Case):
         self.ok(self.session(first, match, is_add=False))
         self.fails(-6, self.session(first, match, is_add=False))
 
-        # What cannot be.
+        # Requests that are refused.
         self.fails(-65, self.session(77, match))
         self.fails(-7, self.session(first, match[:-1]))
         self.fails(-126, self.session(first, match, action=3, metadata=7))

@@ -12,7 +12,8 @@ from lab import PROGRAM, Router, wait_for
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
-# As published, except for the interface number. No paths of descriptions or sockets are given.
+# The published program, except for the interface number. No paths of descriptions or sockets are
+# given.
 SNIPPET = """
 from vpp_papi import VPPApiClient, VPPApiJSONFiles
 

@@ -9,7 +9,7 @@ LLDP, ISIS = 0x88CC, 0x83
 
 
 def link(name):
-    """What the kernel says of a device; /sys may show another namespace."""
+    """Returns the kernel's view of a device; /sys may show another namespace."""
     seen = subprocess.run(["ip", "-j", "address", "show", "dev", name], capture_output=True, text=True)
     return json.loads(seen.stdout)[0] if seen.returncode == 0 else None
 

@@ -82,7 +82,7 @@ class Pcap(Case):
         self.ok(self.api.pcap_trace_off())
         found = packets(self.path)
         self.assertEqual([(length, len(kept)) for length, kept in found], [(64, 32)] * 6)
-        # Of one interface only, which received nothing.
+        # Capture one interface only, which received nothing.
         self.ok(self.on(capture_rx=True, sw_if_index=self.index("pg1")))
         self.traffic("10.0.1.2", 5)
         self.fails(-6, self.api.pcap_trace_off())
@@ -167,7 +167,7 @@ class Pcap(Case):
         self.assertEqual(self.shown("show classify tables"), [])
 
     def test_dispatches(self):
-        """What each node got, as tshark reads it."""
+        """Lists the packets of each node, as tshark reads them."""
         fails = lambda text: self.cli(f"pcap dispatch trace {text}", -1)
         fails("off")
         fails("on file ../x")
@@ -212,7 +212,7 @@ class Pcap(Case):
         self.assertIn("no packets were captured", self.cli("pcap dispatch trace off", -1))
 
     def test_words_of_vpps_harness(self):
-        """What it types for captures, in its order and abbreviations."""
+        """Types its commands for captures, in its order and abbreviations."""
         first = self.cli("loop create").strip()
         second = self.cli("loop create").strip()
         self.cli(f"""set int ip address {first} 10.77.1.1/24

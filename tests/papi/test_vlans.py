@@ -197,7 +197,7 @@ class Vlans(Case):
         self.assertEqual(left(port, False, 0), usual & ~(1 << 9 | 1 << 2))
         self.ok(put(sw_if_index=port, is_set=True, flags=63))
         self.assertEqual((of(port), of(other)), (63, 63))
-        # That is a setting of bridge domains.
+        # Flag 32 is a setting of bridge domains.
         self.fails(-126, put(sw_if_index=port, is_set=False, flags=32))
         self.fails(-7, put(sw_if_index=port, is_set=False, flags=64))
         for call in (get, lambda **of: put(is_set=True, flags=1, **of), self.api.l2_flags_get):
@@ -231,7 +231,7 @@ class Vlans(Case):
         change = lambda index, mac, is_add=1: self.api.sw_interface_add_del_mac_address(
             sw_if_index=index, addr=mac, is_add=is_add)
         mac = "02:00:00:00:00:98"
-        # Of a sub-interface, its port's.
+        # A sub-interface's addresses are its port's.
         self.ok(change(sub, mac))
         self.ok(change(port, mac))
         for name in ("pg7", "pg7.100"):

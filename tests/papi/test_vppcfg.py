@@ -528,7 +528,7 @@ class Vppcfg(unittest.TestCase):
         }, "bridgedomains": {"bd11": document["bridgedomains"]["bd11"]}})
         machine = self.machine()
         more = "".join(f"create packet-generator interface pg{n}\n" for n in (2, 3, 4))
-        # As with VPP, who wants MPLS makes its table first.
+        # Users of MPLS make its table first, like with VPP.
         more += "mpls table add 0\n"
         machine.exec(more)
         for part in parts:

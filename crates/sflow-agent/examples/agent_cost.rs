@@ -1,4 +1,4 @@
-//! What a sample costs the agent, and what a datagram costs to send.
+//! Cost of a sample for the agent, and of sending a datagram.
 //!
 //!     cargo run --release -p thalweg-sflow-agent --example agent_cost
 

@@ -1,5 +1,5 @@
-//! What fuzzing calls: everything that takes bytes from outside, with nothing to expect but that it
-//! returns.
+//! Entry points for fuzzing: everything that takes bytes from outside, with nothing to expect but
+//! that it returns.
 
 use thalweg_netlink::wire::Messages;
 

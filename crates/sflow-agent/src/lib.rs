@@ -1,4 +1,4 @@
-//! What an sFlow agent is made of, without a dataplane.
+//! Parts of an sFlow agent, without a dataplane.
 //!
 //! * [`agent::Agent`] keeps the sequence numbers of samples and packs them;
 //!   [`agent::Collectors`] sends the datagrams.

@@ -1,4 +1,4 @@
-//! What samples cost to be packed into datagrams, and to be found in them.
+//! Cost of packing samples into datagrams, and of finding them there.
 //!
 //! `cargo bench -p thalweg-sflow --bench codec`
 

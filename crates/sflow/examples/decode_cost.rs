@@ -1,4 +1,4 @@
-//! What a flow sample costs to decode and print, in each format.
+//! Cost of decoding and printing a flow sample, in each format.
 //!
 //!     cargo run --release -p thalweg-sflow --example decode_cost [FORMAT [ROUNDS]]
 //!

@@ -90,7 +90,7 @@ impl<'a> Datagram<'a> {
         Some(samples.r.rest())
     }
 
-    /// Whether the first sample, if any, has the length that it claims.
+    /// True if the first sample, if any, has the length that it claims.
     pub(crate) fn first_fits(&self) -> bool {
         self.samples().next_body().is_none_or(|body| body.is_ok())
     }
@@ -226,7 +226,7 @@ pub struct FlowSample<'a> {
     pub input: Interface,
     /// Where it went out.
     pub output: Interface,
-    /// What is known about the packet.
+    /// Records about the packet.
     pub records: Records<'a, FlowRecord<'a>>,
 }
 
@@ -252,7 +252,7 @@ impl<'a> FlowSample<'a> {
 pub struct CounterSample<'a> {
     /// [`Tag::COUNTER_SAMPLE`] or [`Tag::COUNTER_SAMPLE_EXPANDED`].
     pub tag: Tag,
-    /// Number of the sample, per data source. It starts again when the counters do.
+    /// Number of the sample, per data source, which starts again when the counters do.
     pub sequence: u32,
     /// Data source.
     pub source: DataSource,
@@ -286,7 +286,7 @@ pub struct DiscardSample<'a> {
     pub output: u32,
     /// Why it was discarded.
     pub reason: DiscardReason,
-    /// What is known about the packet.
+    /// Records about the packet.
     pub records: Records<'a, FlowRecord<'a>>,
 }
 

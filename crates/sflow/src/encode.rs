@@ -66,13 +66,13 @@ pub struct DiscardSampleOut {
     pub reason: DiscardReason,
 }
 
-/// Whether a sample went into the datagram.
+/// The outcome of pushing a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Push {
-    /// It did.
+    /// The sample went into the datagram.
     Added,
-    /// It did not, as there is no room left: finish the datagram and push it again.
+    /// No room is left: finish the datagram and push the sample again.
     Full,
 }
 
@@ -359,7 +359,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written out is what the records themselves write.
+        /// Records written out equal those that the records themselves write.
         #[test]
         fn records_that_are_written_out_are_the_same(
             v in any::<[u32; 6]>(),

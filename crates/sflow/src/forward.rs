@@ -13,7 +13,7 @@ use thiserror::Error;
 /// Why a target cannot be used.
 #[derive(Debug, Error)]
 pub enum TargetError {
-    /// It does not name a host and a port.
+    /// The text does not name a host and a port.
     #[error("{0:?} is not a valid target: expected HOST/PORT, such as 192.0.2.50/6343 or ::1/6344")]
     Form(String),
     /// Its host has no address.
@@ -207,7 +207,7 @@ mod tests {
         let mut forwarder =
             Forwarder::with_resolver(["collector.example/6343"], look_up, every).unwrap();
         forwarder.send(b"first");
-        // What has the old address among others, or none at all, changes nothing.
+        // An answer with the old address among others, or with none at all, changes nothing.
         *now.lock().unwrap() = Some(vec![addresses[1], addresses[0]]);
         // Paced: the name is looked up some times meanwhile.
         thread::sleep(20 * every);

@@ -7,7 +7,7 @@ use thalweg_wire::bytes::get_be16;
 
 use crate::merged::begins;
 
-/// What a captured frame holds.
+/// Contents of a captured frame.
 pub(crate) enum Extracted<'p> {
     /// A whole datagram to the port, or several that came as one.
     Datagram { source: SocketAddr, data: &'p [u8] },
@@ -71,7 +71,7 @@ pub(crate) fn extract(link: Linktype, data: &[u8], port: u16) -> Extracted<'_> {
 /// Bytes of a PPPoE header (RFC 2516 section 4).
 const PPPOE_HEADER: usize = 6;
 
-/// What follows the EtherType at `at` and any VLAN tags, labels or PPP header, if it is IP.
+/// Returns the IP packet behind the EtherType at `at` and any VLAN tags, labels or PPP header.
 fn behind_type_at(data: &[u8], mut at: usize) -> Option<&[u8]> {
     loop {
         match get_be16(data, at)? {
@@ -81,7 +81,7 @@ fn behind_type_at(data: &[u8], mut at: usize) -> Option<&[u8]> {
     }
 }
 
-/// What is IP in a packet of this EtherType.
+/// Returns the IP packet in one of this EtherType.
 fn behind(kind: u16, rest: &[u8]) -> Option<&[u8]> {
     match kind {
         0x0800 | 0x86dd => Some(rest),
@@ -91,7 +91,7 @@ fn behind(kind: u16, rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows an MPLS label stack (RFC 3032 section 2.1).
+/// Returns the bytes behind an MPLS label stack (RFC 3032 section 2.1).
 fn behind_labels(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         let (entry, more) = rest.split_first_chunk::<4>()?;
@@ -102,7 +102,7 @@ fn behind_labels(mut rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows a PPP header (RFC 1661 section 2, RFC 1662 section 3.1), or Cisco's.
+/// Returns the bytes behind a PPP header (RFC 1661 section 2, RFC 1662 section 3.1), or Cisco's.
 fn behind_ppp(data: &[u8]) -> Option<&[u8]> {
     let rest = match data {
         [0x0f | 0x8f, 0, ..] => return behind_type_at(data, 2),
@@ -131,7 +131,8 @@ fn extract_ipv4(ip: &[u8], port: u16) -> Extracted<'_> {
         return Extracted::Fragment;
     }
     let source = Ipv4Addr::new(header[12], header[13], header[14], header[15]);
-    // What is behind the packet is padding of the frame's. Too long for its field, it says 0.
+    // Bytes behind the packet are padding of the frame. A packet too long for its length field has
+    // 0.
     let ip = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
         0 => ip,
         length => ip.get(..length).unwrap_or(ip),
@@ -171,7 +172,7 @@ fn extract_udp(ip: &[u8], at: usize, source: IpAddr, port: u16) -> Extracted<'_>
         return Extracted::Other;
     }
     let whole = ip.get(at + 8..).unwrap_or_default();
-    // Of datagrams that will be cut apart, some say the length of all, others that of the first.
+    // Datagrams that will be cut apart give the length of all, or that of the first.
     match usize::from(length).checked_sub(8).and_then(|n| whole.split_at_checked(n)) {
         Some((first, rest)) => {
             let data = if begins(rest) { whole } else { first };

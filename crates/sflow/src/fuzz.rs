@@ -1,5 +1,5 @@
-//! What fuzzing calls: everything that takes bytes from outside, with nothing to expect but that it
-//! returns.
+//! Entry points for fuzzing: everything that takes bytes from outside, with nothing to expect but
+//! that it returns.
 
 use std::io::Cursor;
 

@@ -1,6 +1,6 @@
 //! The sampled bytes of a packet, as far as they reach.
 //!
-//! A sample is cut anywhere, so every layer may be missing. What is here has been read completely;
+//! A sample is cut anywhere, so every layer may be missing. Fields here have been read completely;
 //! nothing is guessed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use thalweg_wire::bytes::{get, get_be16};
 use crate::model::RawHeader;
 use crate::value::{Value, Visitor, name};
 
-/// What sampled bytes begin with.
+/// Protocol that sampled bytes begin with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct HeaderProtocol(pub u32);
 
@@ -106,7 +106,7 @@ pub struct Ipv4Fields {
     pub source: Ipv4Addr,
     /// Destination.
     pub destination: Ipv4Addr,
-    /// What follows.
+    /// The transport header.
     pub transport: Transport,
 }
 
@@ -129,7 +129,7 @@ pub struct Ipv6Fields {
     pub extensions: Stack,
     /// Upper-layer protocol, when the sample reaches it.
     pub protocol: Option<u8>,
-    /// What follows.
+    /// The transport header.
     pub transport: Transport,
 }
 
@@ -180,8 +180,8 @@ impl SampledHeader {
         out
     }
 
-    /// As [`SampledHeader::parse`], and also passes over MPLS labels, so that the addresses of
-    /// labelled IP packets are found.
+    /// Parses like [`SampledHeader::parse`], and also passes over MPLS labels, so that the
+    /// addresses of labelled IP packets are found.
     #[must_use]
     pub fn parse_through_mpls(protocol: HeaderProtocol, header: &[u8]) -> Self {
         let mut out = Self::parse(protocol, header);
@@ -314,7 +314,7 @@ impl SampledHeader {
         }
     }
 
-    /// What follows the IP header.
+    /// Returns the header behind the IP header.
     #[must_use]
     pub fn transport(&self) -> Transport {
         match &self.network {
@@ -333,7 +333,7 @@ impl SampledHeader {
     }
 
     /// Where the payload of the last header that is known begins: behind TCP or UDP, else behind
-    /// IP, else behind the link layer. It may be cut off.
+    /// IP, else behind the link layer. The payload may be cut off.
     #[must_use]
     pub fn payload_offset(&self, raw: &RawHeader<'_>) -> usize {
         let link = match self.macs {

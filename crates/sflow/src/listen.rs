@@ -50,13 +50,13 @@ fn at(address: &Option<IpAddr>) -> String {
 /// A datagram that came in.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'b> {
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
     /// When.
     pub time: Moment,
     /// The datagram.
     pub payload: &'b [u8],
-    /// Whether another one is known to be there already.
+    /// True if another one is known to be there already.
     pub more: bool,
 }
 

@@ -10,8 +10,8 @@ use crate::decode::Datagram;
 /// The shortest possible: version, type and bytes of an IPv4 address, five words.
 const SHORTEST: usize = 28;
 
-/// The first datagram within a payload, and the others. What cannot be separated stays together,
-/// so that whoever decodes it finds what is wrong with it.
+/// Splits the first datagram of a payload from the others. Inseparable bytes stay together, so that
+/// the decoder finds the fault.
 pub(crate) fn split_first(payload: &[u8]) -> (&[u8], &[u8]) {
     let behind = match payload.len() >= 2 * SHORTEST {
         true => Datagram::parse(payload).ok().and_then(|datagram| datagram.behind()),
@@ -21,7 +21,7 @@ pub(crate) fn split_first(payload: &[u8]) -> (&[u8], &[u8]) {
     payload.split_at(payload.len() - behind.len())
 }
 
-/// Whether a datagram begins here, as far as can be seen.
+/// True if a datagram begins here, as far as can be seen.
 pub(crate) fn begins(data: &[u8]) -> bool {
     data.len() >= SHORTEST
         && data.starts_with(&[0, 0, 0, 5])

@@ -11,7 +11,7 @@ use crate::xdr::{DecodeError, Fault, Reader};
 pub struct NamedSample<'a> {
     /// [`Tag::NAMED_METRICS`] or [`Tag::NAMED_FLOW`].
     pub tag: Tag,
-    /// Who the values are of.
+    /// Name of the values' owner.
     pub source: &'a [u8],
     /// Sampling rate and sample pool, of an event.
     pub sampling: Option<(u32, u32)>,

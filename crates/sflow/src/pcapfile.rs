@@ -17,7 +17,7 @@ use crate::text::Moment;
 /// Why a capture file could not be read.
 #[derive(Debug, Error)]
 pub enum CaptureError {
-    /// It could not be opened.
+    /// The file could not be opened.
     #[error("cannot open {path}: {why}")]
     Open {
         /// The file.
@@ -25,10 +25,10 @@ pub enum CaptureError {
         /// Why not.
         why: std::io::Error,
     },
-    /// It is something else.
+    /// The file is no capture.
     #[error("not a capture file: it starts like neither pcap nor pcapng")]
     Format,
-    /// It was cut while it was written. What came before has been delivered.
+    /// The file was cut while it was written. Packets before the cut have been delivered.
     #[error("the capture file ends in the middle of a packet, after {packets} whole packets")]
     Truncated {
         /// Packets read.
@@ -39,12 +39,12 @@ pub enum CaptureError {
     Malformed {
         /// Number of the packet, counted from 1.
         packet: u64,
-        /// What is wrong with it.
+        /// The packet's fault.
         what: String,
     },
 }
 
-/// What a file held.
+/// Counts of a file's contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CaptureStats {
     /// Packets.
@@ -70,7 +70,7 @@ pub struct CaptureStats {
 pub struct CapturedDatagram<'r> {
     /// When it was captured.
     pub time: Moment,
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
     /// The sFlow datagram.
     pub payload: &'r [u8],
@@ -133,7 +133,7 @@ impl PcapReader {
         })
     }
 
-    /// What was read so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> CaptureStats {
         self.stats
@@ -267,7 +267,7 @@ impl Sections {
 struct Unmodified<R> {
     input: R,
     state: Form,
-    /// What is handed out before more is read.
+    /// Bytes handed out before more is read.
     ready: Vec<u8>,
     given: usize,
 }
@@ -275,7 +275,7 @@ struct Unmodified<R> {
 enum Form {
     /// Nothing has been read.
     Unknown,
-    /// It is passed on.
+    /// The file is of another form, and passed on.
     Other,
     /// Bytes of a packet that are still to come.
     Modified { big_endian: bool, left: u32 },

@@ -13,7 +13,7 @@ use crate::model::{FlowRecord, RawHeader};
 use crate::text::Moment;
 use crate::xdr::DecodeError;
 
-/// What becomes packets of the file.
+/// Packets of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packets {
     /// Sampled headers.
@@ -34,7 +34,7 @@ pub struct PcapOut {
     skipped: u64,
 }
 
-/// As in sflowtool's files.
+/// The same length as in sflowtool's files.
 const SNAP_LENGTH: u32 = 65_536;
 const ETHERNET_BYTES: usize = 14;
 
@@ -46,14 +46,14 @@ impl PcapOut {
         PcapOut { packets, redact: false, port, out, skipped: 0 }
     }
 
-    /// Whether to leave out what follows the TCP, UDP or other last known header.
+    /// Chooses whether to leave out what follows the TCP, UDP or other last known header.
     #[must_use]
     pub fn with_redaction(mut self, redact: bool) -> Self {
         self.redact = redact;
         self
     }
 
-    /// What has been written and not yet been cleared.
+    /// Returns the bytes that were written and not yet cleared.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.out.bytes()

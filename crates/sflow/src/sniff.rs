@@ -40,7 +40,7 @@ pub enum SniffError {
     },
 }
 
-/// What was seen at an interface.
+/// Counts of an interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SniffStats {
     /// Frames.
@@ -102,7 +102,7 @@ impl Sniffer {
         Ok(Sniffer { socket, port, link, stats: SniffStats::default() })
     }
 
-    /// What was seen so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> SniffStats {
         self.stats

@@ -117,7 +117,7 @@ pub trait Visitor {
         None
     }
 
-    /// Whether lists and objects mean something here.
+    /// True if lists and objects mean something here.
     fn structured(&self) -> bool {
         false
     }
@@ -390,7 +390,7 @@ macro_rules! records {
             /// tag is known.
             ///
             /// # Errors
-            /// As [`decode`](Self::decode); nothing is shown then.
+            /// The errors of [`decode`](Self::decode); nothing is shown then.
             pub fn show<V: $crate::value::Visitor>(
                 tag: $crate::model::Tag,
                 r: &mut $crate::xdr::Reader<$lt>,

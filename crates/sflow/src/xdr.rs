@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thiserror::Error;
 
-/// What was wrong with the bytes, without the place.
+/// The fault of the bytes, without the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fault {
     /// The datagram is of another sFlow version.
@@ -61,7 +61,7 @@ pub enum Fault {
 pub struct DecodeError {
     /// Offset from the first byte of the datagram.
     pub offset: usize,
-    /// What was wrong.
+    /// The fault.
     pub fault: Fault,
 }
 

@@ -242,7 +242,7 @@ fn labels_and_point_to_point_links_are_stepped_over() {
     for (link, frame, source) in frames {
         let file = LITTLE.pcap(0xa1b2_c3d4, link, std::slice::from_ref(&frame));
         assert_eq!(one(file).0, source, "{link}: {frame:02x?}");
-        // As far as it goes, whatever it is.
+        // Prefixes of the frame hold no datagram.
         for n in 0..frame.len() {
             let cut = LITTLE.pcap(0xa1b2_c3d4, link, &[frame[..n].to_vec()]);
             assert_eq!(read(Cursor::new(cut)).0, []);
@@ -307,8 +307,8 @@ fn links_that_are_not_known_are_named() {
     assert_eq!(stats, expected);
 }
 
-/// What segmentation offload leaves in a capture: one packet that holds several datagrams. Its UDP
-/// header says the length of all of them or that of the first.
+/// Segmentation offload leaves one packet in a capture that holds several datagrams. Its UDP header
+/// gives the length of all of them or that of the first.
 #[test]
 fn merged_datagrams_are_taken_apart() {
     let datagram = |n: u8| {

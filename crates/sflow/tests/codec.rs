@@ -27,7 +27,7 @@ fn all_datagrams() -> Vec<Vec<u8>> {
     let mut names: Vec<_> =
         std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
-    // Those of real agents have the expected output next to them.
+    // Captures of real agents have the expected output next to them.
     let texts = names.iter().filter_map(|n| n.to_str().unwrap().strip_suffix(".line.csv"));
     texts.flat_map(|name| datagrams(&format!("{name}.pcap"))).collect()
 }
@@ -127,8 +127,8 @@ fn real_datagrams_are_encoded_as_they_were() {
     assert!(compared > 200, "{compared}");
 }
 
-/// What is left of a datagram that was cut is an error with a place, or shorter by whole samples
-/// that are missed.
+/// The rest of a truncated datagram is an error with a place, or shorter by whole samples that are
+/// missed.
 #[test]
 fn a_cut_anywhere_is_an_error() {
     for payload in [

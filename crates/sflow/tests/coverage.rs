@@ -1,5 +1,5 @@
-//! Whether 95 % intervals hold the truth 95 times in 100: a known mix of traffic is sampled, trial
-//! by trial with another seed, and the share of intervals that hold the truth is counted.
+//! Checks that 95 % intervals hold the truth 95 times in 100: a known mix of traffic is sampled,
+//! trial by trial with another seed, and the share of intervals that hold the truth is counted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -218,7 +218,7 @@ struct Case {
     samples: u64,
     /// Samples are lost for lack of room when more than this number of 16 come.
     clipped: Option<u64>,
-    /// Whether the agent counts packets, or adds the rate for each sample.
+    /// True if the agent counts packets, false if it adds the rate for each sample.
     counts: bool,
     /// How the next sampled packet is found.
     skip: fn(&mut Random, u32) -> u64,
@@ -281,7 +281,7 @@ fn intervals_hold_the_truth_at_every_rate() {
     }
 }
 
-/// As the dataplane samples, which has less chance in it.
+/// The dataplane samples by even skips, which leave less to chance.
 #[test]
 fn intervals_hold_the_truth_with_even_skips() {
     for (rate, clipped) in [(10, None), (100, None), (1000, Some(8)), (10_000, None)] {

@@ -156,7 +156,7 @@ fn thousands_of_mutants_are_survived() {
     }
 }
 
-/// What a complaint is about, without numbers.
+/// Returns the subject of a complaint, without numbers.
 fn sort_of(error: &DecodeError) -> String {
     error.fault.to_string().chars().filter(|c| !c.is_ascii_digit()).collect()
 }

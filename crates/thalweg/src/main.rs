@@ -41,8 +41,8 @@ enum Command {
     Version,
 }
 
-/// Whether these are startup stanzas without `run` before them, as programs that start VPP's
-/// binary write them.
+/// True if these are startup stanzas without `run` before them, as programs that start VPP's binary
+/// write them.
 fn are_stanzas(args: &[OsString]) -> bool {
     let word = |i: usize| args.get(i).and_then(|a| a.to_str()).unwrap_or_default();
     word(0) == "-c" || word(0).contains('{') || word(1).starts_with('{')

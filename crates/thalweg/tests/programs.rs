@@ -444,7 +444,7 @@ fn captures(dir: &Path) -> Vec<PathBuf> {
         let path = entry.path();
         match path.extension() {
             _ if path.is_dir() => found.extend(captures(&path)),
-            // Those of datagrams have the expected output next to them.
+            // Captures of datagrams have the expected output next to them.
             Some(extension) if extension == "pcap" && path.with_extension("txt").exists() => {
                 found.push(path);
             }

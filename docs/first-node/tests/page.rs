@@ -22,7 +22,7 @@ fn without_indent(text: &str) -> String {
     text.lines().map(|l| l.get(least..).unwrap_or("").to_owned() + "\n").collect()
 }
 
-/// Whether the lines of `part` stand somewhere in `text`, however far indented.
+/// True if the lines of `part` stand somewhere in `text`, however far indented.
 fn contains(text: &str, part: &str) -> bool {
     let (lines, n) = (text.lines().collect::<Vec<_>>(), part.lines().count());
     lines.windows(n).any(|w| without_indent(&w.join("\n")) == without_indent(part))

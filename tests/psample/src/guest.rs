@@ -100,7 +100,7 @@ pub(crate) fn cli(line: &str) -> Result<String> {
     Cmd::new("/bin/thalctl").args(["-s", SOCKET, line]).output()
 }
 
-/// What a monitor has printed.
+/// Returns the messages that a monitor has printed.
 fn messages(monitor: &Running) -> Vec<Value> {
     // The last line may be incomplete.
     monitor.stdout().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -154,7 +154,7 @@ impl Machine {
         messages(&self.monitor)
     }
 
-    /// What the router shows of one channel.
+    /// Returns the router's view of one channel.
     fn channel(&self, name: &str) -> Result<Value> {
         let shown: Value = serde_json::from_str(&cli("show sflow | json")?)?;
         Ok(shown["netlink"][name].clone())
@@ -260,7 +260,8 @@ impl Machine {
         Ok(())
     }
 
-    /// As many samples as were taken come in, whole, and about as many as the rate says.
+    /// Checks that as many samples as were taken come in, whole, and about as many as the rate
+    /// says.
     fn router_samples(&mut self) -> Result<()> {
         self.stream("first")?;
         let taken = self.taken(PACKETS)?;
@@ -468,7 +469,7 @@ fn kernel_drops() -> Result<()> {
     ensure!(first["reason"] == "NO_SOCKET" && first["input"] == 1, "a drop: {first}");
     ensure!(first["original_length"] == 142 && !first["symbol"].is_null(), "a drop: {first}");
     monitor.stop(LIMIT)?.success()?;
-    // It was stopped: another may start it.
+    // The monitor was stopped: another may start it.
     let mut again =
         Cmd::new("/bin/thalweg").args(["sflow", "monitor", "--drops", "--kernel-drops"]).spawn()?;
     notice(&mut again, "drop monitor started")?;

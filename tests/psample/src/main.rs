@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the machine says at the end if all is well.
+/// The machine's last line if all is well.
 const PASSED: &str = "test-psample: passed";
 /// And if not.
 const FAILED: &str = "test-psample: failed";

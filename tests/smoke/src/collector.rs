@@ -35,9 +35,9 @@ struct Shared {
 #[derive(Default)]
 struct Come {
     datagrams: VecDeque<Vec<u8>>,
-    /// Of the socket, which ends the thread.
+    /// Error of the socket, which ends the thread.
     error: Option<String>,
-    /// Whether the collector has been dropped.
+    /// True if the collector has been dropped.
     unwanted: bool,
 }
 

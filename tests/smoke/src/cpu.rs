@@ -80,7 +80,7 @@ pub struct ActivityClock {
     before: Activity,
 }
 
-/// What the threads of a process have done.
+/// Work of a process's threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Time on a processor.

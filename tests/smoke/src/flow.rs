@@ -13,7 +13,7 @@ pub struct Flow {
     ping: Running,
 }
 
-/// What it found.
+/// Results of a ping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowResult {
     /// Requests answered.

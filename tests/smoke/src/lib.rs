@@ -1,7 +1,8 @@
-//! What the scenarios share: the router under test, and the odd clients that talk to it.
+//! Common parts of the scenarios: the router under test, and the odd clients that talk to it.
 //!
-//! - [`Router`] is a `thalweg run` in a namespace. It shows what it knows when a test fails, and
-//!   [`Router::stop`] holds it to a clean end: every packet accounted for, every buffer home.
+//! - [`Router`] is a `thalweg run` in a namespace. The router shows what it knows when a test
+//!   fails, and [`Router::stop`] holds it to a clean end: every packet accounted for, every buffer
+//!   home.
 //! - [`vppctl`] speaks to the CLI socket as VPP's own client does, byte for byte.
 //! - [`RawLink`] puts any bytes on a link and reads what comes back.
 //! - [`Collector`] receives sFlow datagrams.

@@ -62,7 +62,7 @@ fn start_program(
     .spawn()
 }
 
-/// What a router is started with.
+/// Start of a router: configuration and commands.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Stanzas of its startup configuration, `unix` excepted.
@@ -126,7 +126,7 @@ pub fn host_pair() -> Config {
     host_pair_with("")
 }
 
-/// As [`host_pair`], with further words for `create host-interface`.
+/// Does the work of [`host_pair`], with further words for `create host-interface`.
 pub fn host_pair_with(words: &str) -> Config {
     Config::empty().commands(&format!(
         "create host-interface name eth0 {words}
@@ -242,7 +242,7 @@ impl Router {
         self.dir.path()
     }
 
-    /// What it has logged so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         self.running
             .as_ref()
@@ -291,7 +291,7 @@ impl Router {
         serde_json::from_str(&text).with_context(|| format!("`{command} | json' gave {text:?}"))
     }
 
-    /// What `show interface` counts for an interface, such as `rx_packets`.
+    /// Returns a counter of `show interface`, such as `rx_packets`.
     ///
     /// # Errors
     /// If there is no such interface or counter.
@@ -361,7 +361,7 @@ impl Router {
         self.stop_busy()
     }
 
-    /// As [`stop`](Router::stop), though packets still come in.
+    /// Does the work of [`stop`](Router::stop), though packets still come in.
     ///
     /// # Errors
     /// If it does not end, or not well.
@@ -398,7 +398,7 @@ impl Router {
         Ok(())
     }
 
-    /// Whether it runs still.
+    /// Checks that it still runs.
     ///
     /// # Errors
     /// If it has ended, with its log.
@@ -428,7 +428,7 @@ impl Router {
         format!("{} -s {}", program.display(), self.socket.display())
     }
 
-    /// What helps to find out why a scenario failed.
+    /// Returns output that helps to find out why a scenario failed.
     fn report(&self) -> String {
         let mut report = format!("--- log of the router ---\n{}", self.log());
         for command in [

@@ -55,12 +55,12 @@ pub struct SoakOptions {
     pub report: Duration,
 }
 
-/// What clients of a path have seen.
+/// Results of a path's clients.
 #[derive(Debug, Default)]
 struct Tally {
     /// Connections and datagrams that went as they should.
     good: AtomicU64,
-    /// Those that did not, as they may where an address is taken away from under them.
+    /// Failures, which may happen where an address is taken away from under a connection.
     broken: AtomicU64,
 }
 
@@ -343,7 +343,7 @@ fn ip6(net: u16, host: u16) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, host).into()
 }
 
-/// Has a host speak IPv6, by an address that is not tested before it is used. Those of the third
+/// Has a host speak IPv6, by an address that is not tested before it is used. Hosts of the third
 /// network have no router.
 fn speak(ns: &Netns, net: u16, host: u16) -> Result<()> {
     for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
@@ -373,7 +373,7 @@ fn disturb6(turn: u64) -> String {
     }
 }
 
-/// What a router holds.
+/// Resources that a router holds.
 struct Held {
     sessions: u64,
     ports: u64,

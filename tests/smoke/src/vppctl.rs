@@ -1,6 +1,6 @@
 //! A client that puts on the socket what VPP's `vppctl` does, byte for byte.
 //!
-//! It shares no code with the server, on purpose: what they agree on is the protocol.
+//! The client shares no code with the server, on purpose: both agree on the protocol.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use thalweg_testkit::WAIT_LIMIT;
 
 const PATIENCE: Duration = WAIT_LIMIT;
 
-/// What the server has to open with, in one piece.
+/// Opening bytes of the server, in one piece.
 const NEGOTIATION: [u8; 36] = [
     0xff, 0xfc, 0x22, 0xff, 0xfe, 0x22, // no linemode
     0xff, 0xfb, 0x03, 0xff, 0xfd, 0x03, // suppress go-ahead
@@ -31,7 +31,7 @@ pub fn vppctl(socket: &Path, command: &str) -> Result<String> {
     let mut stream =
         UnixStream::connect(socket).with_context(|| format!("connect to {}", socket.display()))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    // It takes all options from a single read of 100 bytes.
+    // The client takes all options from a single read of 100 bytes.
     let mut opening = [0; 100];
     let length = stream.read(&mut opening).context("read the negotiation")?;
     ensure!(opening[..length] == NEGOTIATION, "the server opened with {:02x?}", &opening[..length]);

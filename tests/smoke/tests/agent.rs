@@ -54,8 +54,8 @@ fn await_stderr(agent: &mut Running, text: &str) -> Result<()> {
 
 lab_test! {
     /// `thalweg agent` next to a router without an agent of its own: counters by netlink, the
-    /// host's by itself. It reads its file again, keeps the old one when there is a mistake, and
-    /// ends when asked to.
+    /// host's by itself. The agent reads its file again, keeps the old one when there is a mistake,
+    /// and ends when asked to.
     fn the_agent_runs_by_itself() {
         let lab = Lab::new()?;
         let collector = Collector::listen(&lab.router)?;

@@ -62,7 +62,7 @@ mpls local-label add 17 eos via 100.64.4.0 pg4 out-labels 16
 sflow header-bytes 128
 sflow polling-interval 10";
 
-/// What a port's samples were so far: packets seen, samples taken, sent and dropped.
+/// Returns a port's counts so far: packets seen, samples taken, sent and dropped.
 fn sampled(router: &Router, port: &str) -> Result<[u64; 4]> {
     let shown = router.json("show sflow")?;
     let all = shown["interfaces"].as_array().context("no list of interfaces")?;

@@ -142,7 +142,7 @@ lab_test! {
         shows(&router, "show ip6 dad", "Active DAD entries: 0")?;
         let text = router.cli("ping 2001:db8:99::1 repeat 3 interval 0.01")?;
         ensure!(text.contains("3 sent, 3 received"), "{text}");
-        // It is no part of what a restart brings back.
+        // The address is no part of a saved configuration.
         let text = router.cli("show configuration")?;
         ensure!(text.contains("ip6-autoconfig: default-route"), "{text}");
         ensure!(!text.contains("2001:db8:2:"), "{text}");

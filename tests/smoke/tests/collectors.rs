@@ -22,17 +22,17 @@ const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 pub(crate) const SFACCTD_PORT: u16 = 6344;
 const GOFLOW2_PORT: u16 = 6345;
 
-/// What every tool tells of a sampled packet.
+/// Fields of a sampled packet that every tool prints.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sampled {
     rate: u64,
     input: u64,
     length: u64,
-    /// Of IP packets.
+    /// Addresses of IP packets.
     addresses: Option<(IpAddr, IpAddr)>,
 }
 
-/// What our decoder finds in a capture.
+/// Returns the samples that our decoder finds in a capture.
 pub(crate) fn ours(pcap: &Path) -> Result<Vec<Sampled>> {
     let mut reader = PcapReader::open(pcap, SFLOW_PORT)?;
     let mut found = Vec::new();
@@ -129,7 +129,7 @@ pub(crate) fn sfacctd_agrees(running: Running, dir: &Path, ours: &[Sampled]) -> 
     for line in text.lines().skip(1) {
         let columns: Vec<&str> = line.split(',').map(str::trim).collect();
         let [input, from, to, packets, bytes] = columns[..] else { bail!("sfacctd: {text}") };
-        // What is not IP has no addresses there.
+        // Packets other than IP have no addresses there.
         let (Ok(from), Ok(to)) = (from.parse::<IpAddr>(), to.parse::<IpAddr>()) else { continue };
         if from.is_unspecified() && to.is_unspecified() {
             continue;

@@ -68,7 +68,7 @@ impl Stream {
         let thread = thread::spawn(move || {
             let (began, mut sent) = (Instant::now(), 0_u64);
             while !stopped.load(Ordering::Relaxed) {
-                // As many as are due: a pause of the scheduler is made up for in small bursts.
+                // Send as many as are due: a pause of the scheduler is made up for in small bursts.
                 let due = began.elapsed().as_micros() as u64 / 100;
                 for _ in 0..due.saturating_sub(sent).min(32) {
                     link.send(&frame)?;
@@ -119,7 +119,7 @@ lab_test! {
         lab.ping_all()?;
         let again = router.cli(&format!("config plan {pair}"))?;
         ensure!(again.trim().is_empty(), "{again}");
-        // What the commands of a device set is dumped, and comes back.
+        // Settings of a device's commands are dumped, and come back.
         lab.router.set_sysctl("net/ipv6/conf/default/disable_ipv6", "0")?;
         router.cli(
             "set interface rx-mode host-eth0 polling
@@ -249,8 +249,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A device that is not there when the router starts costs itself alone. What the document says
-    /// of it is saved with the rest, and applied when the device comes.
+    /// A device that is not there when the router starts costs itself alone. Its part of the
+    /// document is saved with the rest, and applied when the device comes.
     fn a_lost_device_does_not_keep_the_router_from_starting() {
         let lab = Lab::new()?;
         let keep = tempfile::tempdir()?;

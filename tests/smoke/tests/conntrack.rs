@@ -201,8 +201,8 @@ fn there_and_back(lab: &Lab, server: &UdpSocket, sent: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Whether large pings and datagrams, which the hosts send in parts, get through where the left may
-/// ask.
+/// Checks that large pings and datagrams, which the hosts send in parts, get through where the left
+/// may ask.
 fn parts_pass(lab: &Lab, router: &Router) -> Result<()> {
     let large = PingOptions { size: 3000, ..PingOptions::default() };
     ping(&lab.left.ns, lab.right.addr, &large)?.all_answered()?;
@@ -249,7 +249,7 @@ lab_test! {
         Ok(())
     }
 
-    /// As people try it by hand.
+    /// Netcat is how people try it by hand.
     fn netcat_gets_through() {
         require_tools(&["nc"])?;
         let lab = lab(Offloads::OFF)?;
@@ -332,7 +332,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Who listens is notified of each connection.
+    /// Listeners are notified of each connection.
     fn events_are_told_on_a_socket() {
         let lab = lab(Offloads::OFF)?;
         introduce(&lab)?;
@@ -405,7 +405,7 @@ lab_test! {
             counted(&router, &["counts", "out_of_window"]).is_ok_and(|n| n == 1).then_some(())
         })?;
         let before = lab.left.ns.snmp()?["Tcp.InSegs"];
-        // What fits gets through: the connection goes on.
+        // A segment that fits gets through: the connection goes on.
         server.write_all(b"there")?;
         client.read_exact(&mut got)?;
         ensure!(&got == b"there");

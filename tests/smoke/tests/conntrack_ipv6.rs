@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_millis(500);
 
 const LEFT: Ipv6Addr = host(2);
 const RIGHT: Ipv6Addr = host(3);
-/// What the right host sees of the left one, if that is translated.
+/// The left host's address at the right one, if translated.
 const SHARED: Ipv6Addr = host(0x100);
 
 const fn host(n: u16) -> Ipv6Addr {
@@ -160,7 +160,7 @@ fn lines(text: &str, client: &TcpStream) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What Open vSwitch lists after the same traffic under the same rules.
+/// Returns Open vSwitch's list after the same traffic under the same rules.
 fn of_open_vswitch(rules: &str) -> Result<Vec<String>> {
     let lab = lab(Offloads::OFF)?;
     let ovs = Ovs::start(&lab.router, &["eth0", "eth1"], &OvsOptions::default())?;

@@ -25,9 +25,9 @@ const SILENCE: Duration = Duration::from_millis(500);
 /// Bytes that a client sends at once.
 const CHUNK: usize = 1 << 16;
 
-/// What the right host sees of the left one.
+/// The left host's address at the right one.
 const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 1, 100);
-/// What the left host calls the right one.
+/// The right host's address at the left one.
 const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 10, 1, 200);
 
 /// The left side opens connections, and is hidden; a port of an address that nobody has is the
@@ -43,7 +43,7 @@ table=1,priority=1,ip,ct_state=+trk+est,actions=normal
 table=1,priority=1,ip,ct_state=+trk+rel,actions=normal
 ";
 
-/// As they are without translation, ARP aside.
+/// The same rules without translation, ARP aside.
 const TRACKING: &str = "\
 priority=2,arp,actions=normal
 priority=1,ip,ct_state=-trk,actions=ct(table=0)
@@ -305,7 +305,7 @@ fn wire(lab: &Lab) -> Result<()> {
     veth((&lab.router, "wire0", &end), (&lab.router, "wire1", &end))
 }
 
-/// What workers handed to each other, and what they could not.
+/// Returns packets that workers handed to each other, and those that they could not.
 fn handed(router: &Router) -> Result<(u64, u64)> {
     let shown = router.json("show handoff")?;
     let rows = shown.as_array().context("show handoff gives a list")?;

@@ -1,4 +1,4 @@
-//! What happens to a device while the router uses it.
+//! Changes of a device while the router uses it.
 
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{RawLink, Router, host_pair};
@@ -18,7 +18,7 @@ fn own_mac(ns: &Netns, device: &str) -> Result<String> {
 }
 
 lab_test! {
-    /// It goes on under its new name.
+    /// The device goes on under its new name.
     fn renamed() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;
@@ -93,7 +93,7 @@ lab_test! {
         is(0, "without the router")
     }
 
-    /// What comes to an interface that is down is neither received nor lost.
+    /// Frames that come to an interface that is down are neither received nor lost.
     fn flooded_while_down() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;

@@ -120,7 +120,7 @@ lab_test! {
         let router = start(&lab.router, "edge-sflow", dir.path())?;
         ping(&lab.left.ns, Ipv4Addr::new(203, 0, 113, 1), &PingOptions::default())?.all_answered()?;
         ping(&lab.right.ns, Ipv4Addr::new(192, 0, 2, 1), &PingOptions::default())?.all_answered()?;
-        // What veth says of its speed is 10 Gbit/s.
+        // The speed of a veth device is 10 Gbit/s.
         let shown = router.json("show sflow")?;
         for port in [&shown["interfaces"][0], &shown["interfaces"][1]] {
             ensure!(port["own_rate"] == "auto" && port["rate"] == 10_000, "{shown}");

@@ -132,7 +132,7 @@ lab_test! {
         let lab = Lab::new()?;
         let router = start(&lab)?;
         lab.right.ns.ip("address add 198.51.100.9/32 dev lo")?;
-        // It asks for its gateway from the address of that link.
+        // The host asks for its gateway from the address of that link.
         lab.right.ns.set_sysctl("net/ipv4/conf/all/arp_announce", "2")?;
         let own = lab.right.ns.ip("-6 -o address show dev eth0 scope link")?;
         let own = own.split_whitespace().find_map(|word| word.strip_suffix("/64"));
@@ -176,7 +176,7 @@ lab_test! {
         ping(&lab.left.ns, host(2), &PingOptions { count: 3, ..PingOptions::default() })?
             .all_answered()?;
         let expired = ["-c", "1", "-t", "1", "-W", "1", "2001:db8:2::2"];
-        // It reports no answer, as is right.
+        // The ping reports no answer, as is right.
         let _ = lab.left.ns.command("ping").args(expired).run()?;
         // A solicitation that may have passed a router.
         let (src, dst): (Ipv6Addr, Ipv6Addr) = ("fe80::9".parse()?, "ff02::1:ff00:1".parse()?);

@@ -26,7 +26,8 @@ const THERE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 2);
 const NEAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 1, 0, 0, 0, 2);
 const FAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 1, 0, 0, 0, 2);
 const PLAIN6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x102, 0, 0, 0, 0, 2);
-/// What goes through whatever the machine is busy with, and hardly if each packet is lost once.
+/// A rate that is reached whatever the machine is busy with, and hardly if each packet is lost
+/// once.
 const SOME_BITS_PER_S: f64 = 1e6;
 /// MTU of the core, and of the ends of the pseudowire: larger by Ethernet, tag and labels.
 const CORE_MTU: u32 = 9100;

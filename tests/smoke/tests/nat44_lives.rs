@@ -237,7 +237,7 @@ lab_test! {
         ensure!(start.elapsed() < Duration::from_secs(5), "it took {:?}", start.elapsed());
         ensure!(router.error_count("nat44-ed-in2out", "out of ports")? >= 1);
         router.await_log("is out of ports")?;
-        // Those that stand are not disturbed.
+        // Connections that stand are not disturbed.
         for (near, (far, _)) in &mut kept {
             near.write_all(b"still")?;
             let mut got = [0; 5];

@@ -1,4 +1,4 @@
-//! What an agent of the same machine hears over netlink. Samples and drops need a kernel with
+//! Messages over netlink to an agent of the same machine. Samples and drops need a kernel with
 //! PSAMPLE: `make test ONLY=psample` has one.
 
 use std::time::Duration;

@@ -52,7 +52,7 @@ fn segment(numbers: &mut Numbers, sport: u16) -> Vec<u8> {
     l4
 }
 
-/// What the length field says about `right` bytes behind the fixed header.
+/// Returns a length field for `right` bytes behind the fixed header.
 fn said(numbers: &mut Numbers, right: usize) -> usize {
     if numbers.rarely(3) { numbers.below(right + 12) } else { right }
 }

@@ -117,7 +117,7 @@ lab_test! {
         let ports = |flows: &BTreeMap<String, usize>| flows.keys().cloned().collect::<BTreeSet<_>>();
         ensure!(ports(&one).is_disjoint(&ports(&two)), "a flow took both ways: {one:?}, {two:?}");
         ensure!(one.len() + two.len() == usize::from(FLOWS), "{one:?}, {two:?}");
-        // Of 64 flows at even odds fewer than 12 on one side come about once in ten million runs.
+        // Fewer than 12 of 64 flows at even odds take one side about once in ten million runs.
         ensure!(one.len() >= 12 && two.len() >= 12, "{} and {} flows", one.len(), two.len());
         ensure!(one.values().chain(two.values()).all(|n| *n == PACKETS_PER_FLOW), "{one:?} {two:?}");
         router.stop().map(drop)

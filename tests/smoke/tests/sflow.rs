@@ -206,7 +206,7 @@ lab_test! {
         let pcap = router.dir().join("drops.pcap");
         let capture = capture_sflow(&lab.router, &pcap)?;
         let expired = ["-c", "2", "-i", "0.2", "-W", "1", "-t", "1", "10.10.2.2"];
-        // It reports no answer, as is right.
+        // The ping reports no answer, as is right.
         let _ = lab.left.ns.command("ping").args(expired).run()?;
         let mut flow = false;
         let mut reported = false;
@@ -385,7 +385,7 @@ lab_test! {
         lab.ping_all()?;
         iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &IperfOptions::default())?;
         router.await_rest()?;
-        // As on the wire: a GSO packet is the frames that it is cut into.
+        // Counters are as on the wire: a GSO packet is the frames that it is cut into.
         let on_wire = || -> Result<(u64, u64)> {
             let gso = router.interface_counter("host-eth0", "rx_gso_packets")?;
             Ok((router.interface_counter("host-eth0", "rx_packets")? + gso, gso))

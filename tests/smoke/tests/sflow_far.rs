@@ -20,7 +20,7 @@ fn listen(ns: &Netns, port: u16) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Who sends the next good datagram.
+/// Returns the sender of the next good datagram.
 fn next_sender(socket: &UdpSocket, what: &str) -> Result<IpAddr> {
     let mut buf = [0; 65_536];
     let (length, from) =
@@ -136,7 +136,7 @@ lab_test! {
         }
         capture.stop()?;
         no_complaints(&pcap)?;
-        // It shows the value only: of those above 255 no interface here has one.
+        // Wireshark shows the value only: no interface here has one of those above 255.
         let values = dissected(&pcap, "sflow.flow_sample.output_interface_value")?;
         let values = values.iter().map(|v| v.parse()).collect::<Result<Vec<u32>, _>>()?;
         let mut read: Vec<u32> = values.into_iter().filter(|v| (256..512).contains(v)).collect();

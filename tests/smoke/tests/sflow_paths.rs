@@ -85,7 +85,7 @@ fn pings(collector: &Collector, count: usize, output: Interface) -> Result<()> {
         .with_context(|| format!("{found} of {count} went to {output:?}, others {others:?}"))
 }
 
-/// What a decoder of datagrams prints.
+/// Returns the output of a decoder of datagrams.
 fn decoded(pcap: &Path) -> Result<String> {
     Cmd::new(thalweg()?).args(["sflow", "decode", "-r"]).arg(pcap).output()
 }
@@ -123,7 +123,7 @@ lab_test! {
         no_complaints(&pcap)?;
         let text = decoded(&pcap)?;
         ensure!(text.contains("outputPort multiple 2"), "{text}");
-        // Of two ports, one is left: that is no flood to several.
+        // One of two ports is left: that is no flood to several.
         router.cli("set interface l3 pg0")?;
         ping(&lab.left.ns, lab.right.addr, &few)?.all_answered()?;
         pings(&collector, 3, Interface::Index(right))?;

@@ -65,7 +65,7 @@ lab_test! {
             })
         };
         await_speed(&collector, 1, 2_500_000_000)?;
-        // What veth says of itself.
+        // The speed that veth reports.
         await_speed(&collector, 2, 10_000_000_000)?;
         rate(1000)?;
         set_speed(&lab.router, 40_000)?;

@@ -1,4 +1,4 @@
-//! What the show commands tell while packets flow.
+//! Output of the show commands while packets flow.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

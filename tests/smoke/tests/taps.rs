@@ -204,7 +204,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// What was saved comes back with its devices, which are set up as they were.
+    /// A saved configuration comes back with its devices, which are set up as they were.
     fn a_saved_configuration_makes_them_again() {
         let taps = Taps::new()?;
         let keep = tempfile::tempdir()?;

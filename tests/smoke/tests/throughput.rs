@@ -44,8 +44,9 @@ pub fn tcp_reaches(
     bail!("not {:.1} Mbit/s but {found:?}, reverse: {}", bits_per_s / 1e6, options.reverse)
 }
 
-/// What a path carries that works while something else goes on: [`WORKING_BITS_PER_S`], or a
-/// fourth of what it carries alone where the processors are too busy for that.
+/// Returns the rate of a path that works while something else goes on, in bits per second:
+/// [`WORKING_BITS_PER_S`], or a fourth of what it carries alone where the processors are too busy
+/// for that.
 pub fn working_rate(lab: &Lab) -> Result<f64> {
     let options = IperfOptions::default();
     let alone = iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &options)?.bits_per_s;
@@ -95,7 +96,8 @@ fn tcp_with(offloads: Offloads) -> Result<()> {
 }
 
 lab_test! {
-    /// As hosts on veth are set up: checksums left to the receiver, segments of up to 64 KiB.
+    /// Hosts on veth have the same offloads: checksums left to the receiver, segments of up to 64
+    /// KiB.
     fn tcp_with_offloads_on() {
         tcp_with(Offloads::ON)
     }

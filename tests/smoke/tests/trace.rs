@@ -45,7 +45,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Who pings sees the request on its way, and the reply.
+    /// A user who pings sees the request on its way, and the reply.
     fn requests_of_ping_are_traced() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;

@@ -196,7 +196,7 @@ const TAKE_DOWN: &[Step] = &[
     ("show int", &["local0"]),
 ];
 
-/// What the CLI says when it does not know or does not do something.
+/// Words of the CLI when it does not know or does not do something.
 const COMPLAINTS: &[&str] = &[
     "unknown input",
     "nknown interface",

@@ -18,7 +18,7 @@ struct Stick {
     _switch: Ovs,
 }
 
-/// What a tagged frame adds.
+/// Bytes that a tag adds to a frame.
 const TAG: u32 = 4;
 
 impl Stick {
@@ -99,7 +99,7 @@ lab_test! {
             tags.push((0..n).map(|i| (kinds[usize::from(i % 2)], (i << 13) | (100 + i))).collect());
         }
         let frames: Vec<_> = tags.iter().enumerate().map(|(n, tags)| tagged(tags, n)).collect();
-        // As they leave: those of the sub-interface without their tags.
+        // Frames as they leave: those of the sub-interface without their tags.
         let plain = tagged(&[], 0);
         let expected: Vec<_> = [plain].iter().chain(&frames[1..]).cloned().collect();
         for (sent, expected) in frames.iter().zip(&expected) {
@@ -154,7 +154,7 @@ lab_test! {
         // The port last, as packets may still come.
         let (ten, twenty, port) = (rx("host-eth0.10")?, rx("host-eth0.20")?, rx("host-eth0")?);
         ensure!(ten > 10 && twenty > 10 && port >= ten + twenty, "{port}, {ten}, {twenty}");
-        // Of a VLAN that goes, packets are counted; the other goes on.
+        // Packets of a VLAN that goes are counted; the other goes on.
         router.cli("delete sub-interface host-eth0.20")?;
         ping(&stick.left, [10, 10, 0, 1], &PingOptions::default())?.all_answered()?;
         ensure!(router.cli("ping 10.10.0.2 repeat 2")?.contains("0% packet loss"));

@@ -1,4 +1,4 @@
-//! What leaves the router, as Wireshark judges it: lengths, checksums, nothing malformed.
+//! Wireshark's view of packets that leave the router: lengths, checksums, nothing malformed.
 
 use std::path::Path;
 
@@ -239,8 +239,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// What the router makes of the kernel's GSO packets when the far link takes none: segments
-    /// with their own checksums.
+    /// The router cuts the kernel's GSO packets when the far link takes none: segments have their
+    /// own checksums.
     fn segments_of_super_packets_are_right() {
         let lab = Lab::new()?;
         thalweg_testkit::set_offloads(&lab.left.ns, "eth0", thalweg_testkit::Offloads::ON)?;

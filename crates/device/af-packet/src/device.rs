@@ -99,7 +99,7 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         None => None,
     };
     port.set_promiscuous(wants_all(framing, mac, &port.info)).map_err(failed)?;
-    // What comes before the interface is up is not received.
+    // Frames that arrive before the interface is up are not received.
     port.refuse().map_err(failed)?;
     let info = port.info.clone();
     let rx = std::mem::take(&mut port.rx);

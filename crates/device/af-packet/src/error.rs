@@ -36,7 +36,7 @@ pub enum Error {
          or inside `unshare -Urn`)"
     )]
     Permission {
-        /// What was attempted.
+        /// The refused operation.
         what: &'static str,
     },
 
@@ -68,7 +68,7 @@ pub enum Error {
     System {
         /// Name of the device.
         name: String,
-        /// What was attempted.
+        /// The failed operation.
         what: &'static str,
         /// The kernel's error.
         source: io::Error,

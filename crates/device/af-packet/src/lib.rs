@@ -1,8 +1,8 @@
 //! Host interfaces: Linux network devices driven through `AF_PACKET` rings.
 //!
 //! [`ring`] opens sockets on a device and moves frames through memory shared with the kernel
-//! (`PACKET_RX_RING`, `PACKET_TX_RING`). It does not depend on the packet engine; [`device`] and
-//! [`nodes`] put it into the graph.
+//! (`PACKET_RX_RING`, `PACKET_TX_RING`). The module does not depend on the packet engine;
+//! [`device`] and [`nodes`] put it into the graph.
 //!
 //! Sockets belong to the network namespace of the thread that opens them.
 

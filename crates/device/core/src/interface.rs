@@ -89,7 +89,7 @@ pub struct InterfaceView {
     pub sw_if: SwIfIndex,
     /// Name.
     pub name: String,
-    /// What it is made of.
+    /// Hardware, sub-interface or another kind.
     pub kind: Kind,
     /// Device type.
     pub dev_type: &'static str,
@@ -121,7 +121,7 @@ pub struct InterfaceView {
     pub ethernet: bool,
     /// User tag, such as the managing program's name; may be empty.
     pub tag: String,
-    /// What becomes of received frames.
+    /// Fate of received frames.
     pub mode: Mode,
     /// The interface that it is a part of. Its link is up while that interface is.
     pub parent: Option<SwIfIndex>,
@@ -129,7 +129,7 @@ pub struct InterfaceView {
     pub sub: Option<(u32, TagMatch)>,
     /// Tags of the frames that it sends.
     pub tags: Tags,
-    /// What it changes about tags in layer 2.
+    /// Changes of tags in layer 2.
     pub rewrite: TagRewrite,
     /// Index of the system's device that stands for it, by which programs know it that know the
     /// system's devices.
@@ -154,7 +154,7 @@ struct Interface {
     device: DeviceRef,
     tx: Option<NodeId>,
     children: Option<Box<Children>>,
-    /// It goes as soon as its sub-interfaces have gone.
+    /// Set until its last sub-interface has gone, when the interface follows.
     is_going: bool,
 }
 

@@ -1,5 +1,4 @@
-//! What packets of an interface begin with, and where one begins that was dropped anywhere in the
-//! graph.
+//! Link headers of packets, also of those that were dropped anywhere in the graph.
 
 use crate::interface::{InterfaceView, header_len};
 use thalweg_buffer::{Flags, Frame, PktMut};
@@ -11,7 +10,7 @@ const HEADER: usize = 14;
 /// Length of a VLAN tag.
 const TAG: usize = 4;
 
-/// What the packets of an interface begin with.
+/// The header that packets of an interface begin with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Link {
     /// An Ethernet header.
@@ -22,7 +21,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// What the packets of this interface begin with.
+    /// Returns the header that packets of this interface begin with.
     #[must_use]
     pub fn of(view: &InterfaceView) -> Link {
         if view.ethernet { Link::Ethernet } else { Link::Ip }
@@ -88,7 +87,7 @@ fn header_among(before: &[u8]) -> &[u8] {
 pub fn of_dropped(frame: &Frame, i: u8, came_with: Link) -> Link {
     let local = frame.meta(i).flags().contains(Flags::LOCAL);
     match (frame.pushed(i) > 0, frame.stepped(i)) {
-        // That of the interface by which it was to leave.
+        // The header is of the interface that the packet was leaving by.
         (true, _) => Link::Ethernet,
         // Made by the router, it has a link header if it is made of the packet that it answers.
         (false, 0) if local && is_ip(frame.data(i), frame.total_len(i)) => Link::Ip,

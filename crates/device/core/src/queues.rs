@@ -149,7 +149,7 @@ impl Queues {
     /// than before, `move_it` has it move from the first to the second.
     ///
     /// # Errors
-    /// That of `move_it`; the queue stays where it was then.
+    /// The error of `move_it`; the queue stays where it was then.
     pub fn assign(
         &self,
         c: &mut Control,
@@ -176,7 +176,7 @@ impl Queues {
         Self::release_all(c, &std::mem::take(&mut *self.all.borrow_mut()));
     }
 
-    /// As above, of queues whose device could not be made.
+    /// Releases the places of queues whose device could not be made.
     pub fn release_all(c: &Control, all: &[Queue]) {
         let load = c.state::<Load>();
         all.iter().for_each(|q| load.borrow_mut().remove(q.worker));

@@ -30,7 +30,7 @@ pub(crate) fn each(
             out.end_elements();
             return false;
         };
-        // It may have been deleted since.
+        // The interface may have been deleted since.
         if let Ok(view) = interface::view(c, sw_if) {
             print(c, &view, out);
         }

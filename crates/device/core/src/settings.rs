@@ -105,7 +105,7 @@ impl Section<Control> for Settings {
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let all = c.state::<Interfaces>();
         let all = all.borrow();
-        // What a setting of another interface makes is said by that.
+        // Settings that make interfaces dump these themselves.
         let is_of_another = |v: &InterfaceView| {
             let device = all.device(v.parent.unwrap_or(v.sw_if));
             device.is_some_and(|device| device.is_of_another())
@@ -119,7 +119,7 @@ impl Section<Control> for Settings {
         let has_tunnels = mains.iter().any(|v| v.kind == crate::interface::Kind::Tunnel);
         let (loopbacks, others): (Vec<_>, Vec<_>) =
             mains.into_iter().partition(|v| v.dev_type == "Loopback");
-        // As a document lists them: by parent, and of loopbacks last.
+        // Documents list them by parent, those of loopbacks last.
         let place = |v: &InterfaceView| {
             let parent = v.parent.unwrap_or_default();
             (all.get(parent).is_some_and(|p| p.dev_type == "Loopback"), parent, v.sw_if)
@@ -146,7 +146,7 @@ impl Section<Control> for Settings {
             }
             match (local, in_order) {
                 (true, _) => {}
-                // What is so by default need not be said, but is restored.
+                // The default needs no entry, but is restored.
                 (false, true) => {
                     let item = index_item(name, v.sw_if, String::new());
                     let place = ["thalweg", "interfaces", name, "index"];
@@ -220,7 +220,7 @@ impl Section<Control> for Settings {
             let key = format!("reserved index {name}");
             let item =
                 Item::new(rank::BEFORE_CREATE, key, found.path, set(&found.node.value.to_string()));
-            // What reserves an index for an interface of a document leaves this.
+            // An entry that reserves an index for an interface of the document leaves this one.
             out.add(item.unset(set("none")).recreate().needs(format!("index {name}")));
         }
     }
@@ -254,7 +254,7 @@ fn dump_modes(name: &str, modes: &[(u32, RxMode)], out: &mut Dump<'_>) {
     }
 }
 
-/// What a sub-interface receives if nothing is said.
+/// Returns the frames of a sub-interface that names none.
 fn usual(id: u32) -> Option<TagMatch> {
     let id = u16::try_from(id).ok().filter(|id| (1..=MAX_ID.0).contains(id))?;
     Some(TagMatch::Outer { tag: VlanTag::dot1q(id), exact: true })
@@ -428,7 +428,7 @@ fn mtu(i: &Interface<'_>, out: &mut Draft) {
     let (name, is_sub) = (&*i.name, i.sub().is_some());
     let follows = |name| follows(name, is_sub);
     let bytes = |key: &str| i.get(key).and_then(|f| Some((f.node.u32()?, f.path)));
-    // As in vppcfg, a TAP that is made and not described as an interface stays as it is.
+    // A TAP that is made and not described as an interface stays as it is, like in vppcfg.
     if name == "local0" || i.node().is_none() {
         return;
     }

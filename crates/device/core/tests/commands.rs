@@ -247,7 +247,7 @@ struct Restless(Cell<bool>);
 impl Restless {
     fn report(&self, c: &mut Control, sw_if: SwIfIndex) {
         let up = !self.0.replace(!self.0.get());
-        // As drivers do: an interface that has gone meanwhile needs no report.
+        // Drivers do the same: an interface that has gone meanwhile needs no report.
         let _ = interface::set_link(c, sw_if, up);
         let _ = interface::set_speed(c, sw_if, 1000 + u32::from(up));
         let _ = interface::refresh_caps(c, sw_if);

@@ -8,9 +8,9 @@ pub enum PgError {
     /// The packet description does not follow the grammar.
     #[error("packet data: expected {expected}, found `{found}'")]
     Data {
-        /// What was expected.
+        /// The expected word or value.
         expected: String,
-        /// What was found.
+        /// The text found in its place.
         found: String,
     },
     /// A range that does not increase, or a value too large for its field.

@@ -25,7 +25,7 @@ pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
     pcap::record_header(micros, len, len)
 }
 
-/// What a capture file holds.
+/// Packets of a capture file.
 #[derive(Debug)]
 pub struct Capture {
     path: String,

@@ -351,7 +351,7 @@ struct Places {
     entry: Entry,
     node_of: Option<SwIfIndex>,
     outermost: Outermost,
-    /// It is certain that packets begin with that there.
+    /// Packets certainly begin with `outermost`.
     is_known: bool,
 }
 
@@ -562,8 +562,8 @@ pub fn change_stream(c: &mut Control, name: &str, change: StreamChange) -> Resul
 }
 
 /// Starts or stops one stream, or all. Starting brings the source port and its link up. Streams of
-/// a worker that are started by one call begin in the same loop. Those that are stopped may send
-/// packets until they are [settled](settling).
+/// a worker that are started by one call begin in the same loop. Stopped streams may send packets
+/// until they are [settled](settling).
 ///
 /// # Errors
 /// If the stream does not exist, or a port cannot be brought up.
@@ -681,7 +681,7 @@ impl Pg {
     }
 }
 
-/// Deletes a stream, stopping it first. It may send packets until it is
+/// Deletes a stream, stopping it first. The stream may send packets until it is
 /// [settled](settling).
 ///
 /// # Errors

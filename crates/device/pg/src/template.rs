@@ -103,11 +103,11 @@ pub enum Payload {
 /// Checksums that a device would compute, as `buffer-offload-flags` names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Offload {
-    /// Of the IPv4 header.
+    /// Checksum of the IPv4 header.
     pub ip: bool,
-    /// Of TCP.
+    /// Checksum of TCP.
     pub tcp: bool,
-    /// Of UDP.
+    /// Checksum of UDP.
     pub udp: bool,
 }
 

@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// What a device would compute is computed, whatever the description says.
+/// Checksums left to the device are computed, whatever the description says.
 #[test]
 fn offloaded_checksums_are_computed() {
     let text = "IP4: 2.0.1 -> 2.0.2 UDP: 10.0.0.1 -> 10.0.0.2 ttl 2 checksum 13 \
@@ -283,7 +283,7 @@ static STUBS: Feature = Feature {
 };
 
 struct Target(AtomicU32);
-/// What comes from all ports, for a file if a test fails. A port sends the same.
+/// Packets from all ports, for a file if a test fails. A port sends the same.
 struct Taken(PacketTap);
 struct Switch(Arc<Target>, Arc<Taken>);
 

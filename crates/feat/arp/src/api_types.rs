@@ -12,7 +12,7 @@ use thalweg_wire::MacAddr;
 /// How often is looked whether the client is still there.
 const LOOK_AT_CLIENT: Duration = Duration::from_secs(1);
 
-/// What a client asks for.
+/// A client's request.
 pub(crate) struct Asked {
     pub(crate) address: Address,
     pub(crate) sw_if_index: InterfaceIndex,

@@ -6,7 +6,7 @@ use thalweg_feat_neighbor::PacketCounters;
 pub const NAMES: [&str; 6] =
     ["rx/requests", "rx/replies", "rx/gratuitous", "tx/requests", "tx/replies", "tx/gratuitous"];
 
-/// What is counted.
+/// Counted events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
     /// Requests received.

@@ -69,7 +69,8 @@ fn store_routed(c: &mut Control, sw_if: SwIfIndex, peers: RoutedPeers) -> bool {
 }
 
 /// Makes the router answer ARP for addresses as for its own, or no longer, each of a group of the
-/// caller: takes the same time however many there are. It answers where [`answer_at`] says.
+/// caller. A change takes the same time however many there are. [`answer_at`] says where it
+/// answers.
 pub fn answer_for_these(c: &mut Control, changes: &[(u64, Ipv4Addr, bool)]) {
     let state = c.state::<Arp>();
     let addrs = &mut state.borrow_mut().addrs;
@@ -131,7 +132,7 @@ pub(crate) fn source_for(c: &Control, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<
     read(c, |all| all.source_for(sw_if, ip)).filter(|source| *source != ip)
 }
 
-/// As [`Version::V4`] says: the others never come here.
+/// Unwraps an address: [`Version::V4`] brings no others here.
 fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
     match ip {
         IpAddr::V4(ip) => Some(ip),

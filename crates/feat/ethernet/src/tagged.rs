@@ -38,7 +38,7 @@ impl Run {
     pub(crate) fn take(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let (packet, verdict) = cx.take(p);
         match &mut self.apart {
-            // It has room for a whole frame, which this is a part of.
+            // The frame has room for a whole frame, which this is a part of.
             Some(apart) => {
                 if let Err(packet) = apart.push(packet) {
                     cx.consume(packet);

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 struct Case {
     name: &'static str,
     rules: Rules,
-    /// Whether devices deliver packets to the worker that owns them.
+    /// True if devices deliver packets to the worker that owns them.
     spread: bool,
 }
 

@@ -138,8 +138,7 @@ fn table_of(set: &mut Compilation, number: u8) -> &mut Table {
     Arc::make_mut(set.tables[at].get_or_insert_with(empty))
 }
 
-/// Changes the compilation of a set by some rules. That takes about the same time however many it
-/// has.
+/// Changes the compilation of a set by some rules, in about the same time however many it has.
 pub(crate) fn change(
     rules: &mut RuleSet,
     set: &mut Compilation,

@@ -16,7 +16,7 @@ use crate::rule::Ct;
 use crate::rule::key::{self, Words};
 use crate::tables::Compilation;
 
-/// What a worker has for the packets of a family.
+/// A worker's buffers for the packets of a family.
 pub(crate) struct Family<const W: usize> {
     /// The packets of a frame; those of the other family cannot be tracked here.
     pub(crate) batch: Batch<W>,

@@ -32,7 +32,7 @@ impl Engine {
         let Reached::Tracker = self.dry_run(set, 0, (&mut words, None), &mut 0) else {
             return None;
         };
-        // Of an ICMP error, the packet that it quotes is tracked, which rules leave as it is.
+        // The packet that an ICMP error quotes is tracked, and rules leave it unchanged.
         let headers = match tuple.src.is_ipv6() {
             false => self.v4.batch.headers(i),
             true => self.v6.batch.headers(i),
@@ -105,7 +105,7 @@ fn show(step: &Step, words: &mut Words) {
     }
 }
 
-/// Puts the addresses and ports that rules know into a tuple. Those of IPv6 are known, and can be
+/// Puts the addresses and ports that rules know into a tuple. IPv6 addresses are known, and can be
 /// changed, in `wide` words only.
 fn overlay(tuple: &mut Tuple, words: &Words, wide: bool) {
     if tuple.src.is_ipv4() {

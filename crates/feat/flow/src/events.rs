@@ -29,7 +29,7 @@ const WAITING: usize = 4 << 20;
 pub(crate) struct Events {
     socket: Option<LocalSocket>,
     listeners: Vec<Listener>,
-    /// Whether workers record events.
+    /// True if workers record events.
     kept: bool,
     /// Number of events lost in workers, as reported to listeners so far.
     lost: u64,

@@ -1,5 +1,5 @@
-//! Which interfaces use which sets, and the sets in use as workers have them. What all sets in use
-//! need is counted: a change of one set or interface takes as long with many others as with none.
+//! Which interfaces use which sets, and the sets in use as workers have them. Needs of all sets in
+//! use are counted: a change of one set or interface takes as long with many others as with none.
 
 use crate::spread::Spread;
 use crate::tables::Compilation;

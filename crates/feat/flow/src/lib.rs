@@ -1,9 +1,9 @@
 //! Flow rules in Open vSwitch's syntax, and connection tracking.
 //!
-//! A *set* of rules has a number. It applies to the ports of the bridge domain with that number,
-//! and to interfaces that it is attached to. Each frame received on such an interface is looked up
-//! in table 0 directly after the device; `normal` forwards it as if there were no rules: to the
-//! bridge, the cross connect or the router.
+//! A *set* of rules has a number. The set applies to the ports of the bridge domain with that
+//! number, and to interfaces that it is attached to. Each frame received on such an interface is
+//! looked up in table 0 directly after the device; `normal` forwards it as if there were no rules:
+//! to the bridge, the cross connect or the router.
 //!
 //! Each worker has its own tracker. With several workers, packets of a connection that another
 //! worker owns are handed over, a frame at a time.

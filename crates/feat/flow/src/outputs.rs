@@ -27,7 +27,7 @@ pub(crate) struct Outputs<'p> {
     changed: Changed,
     /// Reason why the packet has no further outputs.
     refused: Option<ErrorCode>,
-    /// Whether copies may be made; unknown before the first.
+    /// True if copies may be made; unknown before the first.
     may_copy: Option<bool>,
     /// Drop reason if there is no output.
     pub(crate) why: ErrorCode,

@@ -6,23 +6,23 @@ use std::collections::BTreeSet;
 use crate::rule::set::Field;
 use crate::tables::Step;
 
-/// What can be said of all paths through the rules.
+/// Properties that hold for some path through the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Paths {
     /// A packet's addresses or ports can be changed before it is first tracked.
     pub(crate) changed_first: bool,
     /// Its tags can.
     pub(crate) tagged_first: bool,
-    /// It can be tracked again after they were changed: its connections have several tuples.
+    /// A packet can be tracked again after they were changed: its connections have several tuples.
     pub(crate) several_tuples: bool,
 }
 
-/// What has happened to a packet at a place in the rules.
+/// A packet's history at a place in the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct So {
     /// The last zone in which it was tracked.
     zone: Option<u16>,
-    /// It may have been translated there.
+    /// The packet may have been translated in that zone.
     translated: bool,
     /// Its addresses or ports were set since.
     set: bool,
@@ -106,7 +106,7 @@ impl Paths {
         }
     }
 
-    /// What a packet can have behind it after a step.
+    /// Returns the histories that a packet can have after a step.
     fn step(&mut self, places: &mut [Place], step: Move, so: So) -> BTreeSet<So> {
         let through = |places: &mut [Place], table: u8, so: So| {
             enter(places, table, so);
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Whether tuples change first, tags do, and there are several tuples.
+    /// Returns three flags: tuples change first, tags do, and there are several tuples.
     fn of(rules: &[&str]) -> [bool; 3] {
         let kind = |text: &&str| {
             let rule = Rule::parse(text, &NoNames).unwrap();

@@ -139,7 +139,7 @@ impl RuleSet {
 /// All rule sets.
 pub(crate) struct Sets {
     sets: BTreeMap<u32, RuleSet>,
-    /// Those that there were when bridge domains were last looked at.
+    /// Bridge domains at the last look.
     followed: BTreeSet<u32>,
     /// Sets attached to interfaces by command.
     interfaces: BTreeMap<SwIfIndex, u32>,
@@ -189,7 +189,7 @@ impl Sets {
         }
         let id = bridges.of(sw_if).filter(|id| self.sets.contains_key(id));
         let domain = id.and_then(|id| bridges.get(id)).filter(|domain| domain.has_port(sw_if));
-        // What leaves the domain for the router has passed its rules by another port.
+        // Packets that leave the domain for the router have passed its rules by another port.
         let is_bvi = domain.is_some_and(|domain| domain.bvi() == Some(sw_if));
         let id = id.filter(|_| domain.is_some());
         let attached = self.interfaces.get(&sw_if).copied();
@@ -577,7 +577,8 @@ pub(crate) fn tag_changed(c: &mut Control) {
     apply(c, Due { changed, ..Due::default() });
 }
 
-/// What the creation or deletion of an interface changes: itself, and the rules that name it.
+/// Returns the work after the creation or deletion of an interface: itself, and the rules that name
+/// it.
 fn named(c: &Control, state: &mut Sets, sw_if: SwIfIndex) -> Due {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
@@ -593,7 +594,7 @@ pub(crate) fn port_changed(c: &mut Control, port: SwIfIndex) {
     }
 }
 
-/// What must be compiled and published.
+/// Work due: sets and interfaces to compile and publish.
 #[derive(Default)]
 struct Due {
     /// Sets to compile as a whole.
@@ -604,7 +605,7 @@ struct Due {
 }
 
 /// Recomputes which sets some interfaces use, and publishes what has changed, with the changes of a
-/// set. Of other interfaces, only the ports of a bridge domain whose set has come or gone change.
+/// set. Other interfaces change only as ports of a bridge domain whose set has come or gone.
 fn follow(c: &mut Control, mut touched: BTreeSet<SwIfIndex>, changed: Option<(u32, Changes)>) {
     let due = {
         let state = c.state::<Sets>();

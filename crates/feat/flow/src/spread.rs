@@ -1,8 +1,8 @@
 //! How the connections that rules track are spread over workers.
 //!
 //! A connection has one owner, where both directions meet; other workers hand its packets over
-//! before any rule is applied. It follows from the tuple that is tracked: rules that change it
-//! first are tried out on the packet's fields (`dry_run.rs`).
+//! before any rule is applied. The tracked tuple determines it: rules that change it first are
+//! tried out on the packet's fields (`dry_run.rs`).
 
 use thalweg_conntrack::{Batch, Tuple};
 use thalweg_graph::HandOff;
@@ -138,7 +138,7 @@ pub(crate) struct RuleKind {
     table: u8,
     moves: Vec<Move>,
     translates: bool,
-    /// It translates to few ports.
+    /// The rule translates to few ports.
     is_scarce: bool,
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn spread<'a>(kinds: impl Iterator<Item = &'a RuleKind> + Clone) -> (
     let paths = Paths::of(kinds.clone().map(|kind| (kind.table, &kind.moves)));
     let spread = match kinds.clone().any(|kind| kind.translates) {
         _ if paths.several_tuples || kinds.clone().any(|kind| kind.is_scarce) => Spread::One,
-        // What a popped tag uncovers is not known before.
+        // Headers under a popped tag are not known before.
         _ if paths.changed_first && paths.tagged_first => Spread::One,
         true => Spread::Ports,
         false => Spread::Tuple,

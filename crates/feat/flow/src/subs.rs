@@ -27,7 +27,7 @@ pub(crate) struct SubTags {
 }
 
 impl SubTags {
-    /// Those that all of its frames have; `None` if these may have any.
+    /// Returns the tags that all frames of a sub-interface have; `None` if these may have any.
     pub(crate) fn of(view: &InterfaceView) -> Option<SubTags> {
         let (_, frames) = view.sub?;
         if let TagMatch::Default | TagMatch::AnyOuter(_) = frames {
@@ -75,13 +75,14 @@ impl Changed {
 pub(crate) enum Retag {
     /// None: the sub-interface sends frames with any tags.
     Keep,
-    /// That of the port in layer 2 that has received it; the one that sends it follows.
+    /// The change of the port in layer 2 that has received it; the change of the one that sends it
+    /// follows.
     Received(TagEdit),
     /// These tags in place of those of the sub-interface that has received it.
     Replace { own: SubTags, changed: Changed, by: SubTags },
 }
 
-/// What undoes a change: the tags that were removed, how many were put in their place, and the
+/// Data to undo a change: the tags that were removed, how many were put in their place, and the
 /// flags before.
 #[derive(Debug)]
 pub(crate) struct Undo {
@@ -132,7 +133,7 @@ impl Retag {
                 let own = usize::from(own.count.saturating_sub(changed.popped)).min(found - pushed);
                 let (old, new) = (pushed + own, by.len() + pushed);
                 let tci = |tag: &Bytes| u16::from_be_bytes([tag[2], tag[3]]);
-                // As with a rewrite: the priority of a tag that goes is that of the new ones.
+                // Rewrites do the same: the priority of a tag that goes is that of the new ones.
                 let gone = tags.get(pushed).filter(|_| own > 0);
                 let priority =
                     gone.map_or(flags.priority(), |tag| Flags::of_priority(tci(tag)).priority());

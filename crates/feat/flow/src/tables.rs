@@ -62,7 +62,7 @@ pub(crate) enum Step {
     DecTtl,
     /// Field, value and mask.
     SetBits(Field, u64, u64),
-    /// Whether it is the source's, and the address or port.
+    /// True for the source, and the address or port.
     Set(bool, End),
     /// The same with some bits of an IPv6 address: their value, and which they are.
     SetSome6(bool, u128, u128),
@@ -100,23 +100,23 @@ pub(crate) struct Compilation {
     pub(crate) tables: Vec<Option<Arc<Table>>>,
     /// A number unique to this compilation; the following 255 are reserved for its tables.
     pub(crate) generation: u64,
-    /// Whether any rule tracks connections.
+    /// True if any rule tracks connections.
     pub(crate) tracks: bool,
-    /// Whether any rule tracks connections of IPv6.
+    /// True if any rule tracks connections of IPv6.
     pub(crate) tracks_ipv6: bool,
-    /// Whether any rule looks at more than the [narrow](crate::rule::key::NARROW) words.
+    /// True if any rule looks at more than the [narrow](crate::rule::key::NARROW) words.
     pub(crate) wide: bool,
-    /// Whether any rule looks at the original direction of connections.
+    /// True if any rule looks at the original direction of connections.
     pub(crate) originals: bool,
-    /// Whether any rule sets labels.
+    /// True if any rule sets labels.
     pub(crate) labels: bool,
-    /// Whether any rule translates connections.
+    /// True if any rule translates connections.
     pub(crate) translates: bool,
     /// The zones in which connections are translated.
     pub(crate) translated_zones: Vec<u16>,
     /// How its connections may be spread.
     pub(crate) spread: Spread,
-    /// Whether its rules change addresses or ports of packets before they are tracked.
+    /// True if its rules change addresses or ports of packets before they are tracked.
     pub(crate) changed_first: bool,
     /// The zone that most rules use.
     pub(crate) zone: u16,

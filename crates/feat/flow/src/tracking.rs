@@ -25,9 +25,9 @@ pub struct Tracking {
     pub limit: u32,
     /// Handling of new connections when the table is full.
     pub when_full: WhenFull,
-    /// Whether TCP sequence numbers are checked against windows.
+    /// True if TCP sequence numbers are checked against windows.
     pub check_windows: bool,
-    /// Whether checksums are verified that the device has not verified.
+    /// True if checksums are verified that the device has not verified.
     pub checksums: bool,
     /// Path of the local socket for events.
     pub events: Option<String>,
@@ -35,13 +35,13 @@ pub struct Tracking {
     pub policies: BTreeMap<Option<u16>, Policy>,
     /// Connection limits by zone; `None` is the default for all other zones.
     pub zone_limits: BTreeMap<Option<u16>, u32>,
-    /// Whether workers have trackers.
+    /// True if workers have trackers.
     prepared: bool,
-    /// Whether trackers have memory for labels.
+    /// True if trackers have memory for labels.
     labels: bool,
-    /// Whether trackers are sized for translated connections.
+    /// True if trackers are sized for translated connections.
     translates: bool,
-    /// Whether trackers have room for connections of IPv6.
+    /// True if trackers have room for connections of IPv6.
     ipv6: bool,
     /// Number of ticks since rules were last in use.
     idle: u32,
@@ -65,9 +65,9 @@ pub(crate) enum Change {
     Limit(u32),
     /// Handling of new connections when the table is full.
     WhenFull(WhenFull),
-    /// Whether TCP sequence numbers are checked against windows.
+    /// True if TCP sequence numbers are checked against windows.
     CheckWindows(bool),
-    /// Whether checksums are verified.
+    /// True if checksums are verified.
     Checksums(bool),
     /// Path of the socket for events.
     Events(Option<String>),
@@ -130,7 +130,7 @@ fn order<T: Send + 'static, R: Send + 'static>(
     answers
 }
 
-/// Those that are here: workers execute orders before what they are asked later.
+/// Collects the answers that are here: workers execute orders before what they are asked later.
 fn collected<R>(answers: Results<R>) -> Vec<R> {
     answers.into_iter().filter_map(|rx| rx.try_recv().ok()).collect()
 }
@@ -197,7 +197,7 @@ pub(crate) fn check_room(c: &Control, limit: u32) -> Result<(), NoRoom> {
     Ok(())
 }
 
-/// What follows the preparation of trackers.
+/// A continuation, called when trackers are prepared.
 type Then = Box<dyn FnOnce(&mut Control)>;
 
 /// Creates trackers once an interface uses rules, and label memory once rules set labels; then
@@ -222,7 +222,7 @@ pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static
             None
         } else {
             state.prepared = true;
-            // What there is room for stays.
+            // Room once given stays.
             state.translates |= translates;
             state.ipv6 |= ipv6;
             Some(state.clone())
@@ -269,7 +269,7 @@ fn when_provided(c: &mut Control, then: Then) {
     then(c);
 }
 
-/// What waits for trackers that are being created; `None` if none are.
+/// Continuations that wait for trackers in creation; `None` if none are.
 #[derive(Default)]
 pub(crate) struct Providing(Option<VecDeque<Then>>);
 
@@ -378,8 +378,8 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
     c.when_synced(move |c| {
         let lack = match answer.try_recv() {
             Ok(lack) => lack,
-            // It has had no processor for a second: without a tracker, its packets would never be
-            // tracked.
+            // The worker has had no processor for a second: without a tracker, its packets would
+            // never be tracked.
             Err(mpsc::TryRecvError::Empty) => return provide_from(c, settings, worker, then),
             Err(mpsc::TryRecvError::Disconnected) => Lack::Nothing,
         };
@@ -415,7 +415,7 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
     });
 }
 
-/// What a worker's tracker lacks, and can be given.
+/// Missing parts of a worker's tracker that can be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lack {
     Nothing,
@@ -504,7 +504,7 @@ pub struct Sums {
     pub zones: BTreeMap<u16, u32>,
 }
 
-/// What one worker has of [`Sums`].
+/// One worker's part of [`Sums`].
 type Part = (Option<(Counts, Live, Vec<(u16, u32)>)>, [u64; 2]);
 
 fn part(engine: &mut Engine, zones: &[u16]) -> Part {

@@ -149,7 +149,7 @@ fn displace_found<A: Address>(c: &mut Control, sw_if: SwIfIndex, subnet: Prefix<
 /// Removes addresses that a protocol has found, for what a user has written.
 fn take_found_away<A: Address>(c: &mut Control, sw_if: SwIfIndex, gone: &[IfAddress<A>]) {
     for address in gone {
-        // It is there.
+        // The address is there: removal cannot fail.
         let _ = remove(c, sw_if, address.addr, address.len);
     }
     c.publish(FoundDisplaced { version: Version::of::<A>(), sw_if });
@@ -172,11 +172,11 @@ fn put<A: Address>(
     {
         let mut ip = ip.borrow_mut();
         if ip.stale.remove(&(sw_if, address)) {
-            // It was stale, and stays.
+            // The address was stale, and stays.
             return Ok(());
         }
         if ip.found.remove(&(sw_if, address)) {
-            // It is there, and a user's from now on.
+            // The address is there, and a user's from now on.
             return Ok(());
         }
         let id = ip.table_of(sw_if);
@@ -195,8 +195,8 @@ fn put<A: Address>(
 /// Adds an address that a protocol has found, which is not part of the configuration.
 ///
 /// # Errors
-/// As for [`add`], also if the interface has it already, or a configured route leads the subnet
-/// elsewhere.
+/// The errors of [`add`]; also if the interface has it already, or a configured route leads the
+/// subnet elsewhere.
 pub fn add_found<A: Address>(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -423,8 +423,8 @@ fn clear<A: Address>(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressErr
     all.into_iter().try_for_each(|a| remove(c, sw_if, a.addr, a.len))
 }
 
-/// Moves an interface to another table, and with it the host routes of its neighbours. What else
-/// has routes over the interface follows [`InterfaceTableChanged`].
+/// Moves an interface to another table, and with it the host routes of its neighbours. Other owners
+/// of routes over the interface follow [`InterfaceTableChanged`].
 ///
 /// # Errors
 /// If a user has given the interface addresses, or the table does not exist.
@@ -463,8 +463,8 @@ pub fn set_table<A: Address>(
     Ok(())
 }
 
-/// Makes an interface speak a version of IP without an address, or only with one. It drops the
-/// packets of a version that it does not speak.
+/// Makes an interface speak a version of IP without an address, or only with one. The interface
+/// drops the packets of a version that it does not speak.
 ///
 /// # Errors
 /// If the interface does not exist.
@@ -486,8 +486,8 @@ pub fn set_enabled<A: Address>(
     Ok(())
 }
 
-/// Makes an interface speak a version of IP for a feature's sake, such as its twin in Linux,
-/// which may have no address either: this is no part of the configuration. It ends with the
+/// Makes an interface speak a version of IP for a feature's sake, such as its twin in Linux, which
+/// may have no address either: this is no part of the configuration. The setting ends with the
 /// interface.
 ///
 /// # Errors

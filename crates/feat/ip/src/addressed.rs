@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::TableId;
 
-/// What an interface has: its table, and whether addresses of its own, or only such as it borrows.
+/// An interface's table, and true if it has addresses of its own, false if it only borrows.
 pub(crate) type Has = (TableId, bool);
 
 /// Interfaces with addresses, and the same by table.
 #[derive(Debug, Default)]
 pub(crate) struct Addressed {
     all: BTreeMap<SwIfIndex, Has>,
-    /// Those with addresses of their own.
+    /// Interfaces with addresses of their own.
     own: BTreeSet<(TableId, SwIfIndex)>,
-    /// Those that only borrow.
+    /// Interfaces that only borrow.
     borrowing: BTreeSet<(TableId, SwIfIndex)>,
 }
 

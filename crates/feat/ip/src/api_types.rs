@@ -94,7 +94,7 @@ pub(crate) fn put_redirect<A: Address>(
     family::<A>(c)?;
     match add {
         true => redirect::set::<A>(c, rx_if, paths)?,
-        // What is gone need not be removed: clients repeat what they are not sure of.
+        // A missing redirect is no error: clients repeat removals.
         false => match redirect::remove::<A>(c, rx_if) {
             Err(RedirectError::Unknown(..)) => {}
             done => done?,
@@ -103,7 +103,7 @@ pub(crate) fn put_redirect<A: Address>(
     Ok(())
 }
 
-/// As [`put_redirect`], with paths of a message.
+/// Does the work of [`put_redirect`] with paths of a message.
 pub(crate) fn put_redirect_v2<A: Address>(
     c: &mut Control,
     add: bool,
@@ -287,7 +287,7 @@ fn change_route<A: Address>(
         // Unless single paths are requested, the whole route is deleted.
         let paths = if multipath { paths(c)? } else { Vec::new() };
         match crate::del_route(c, TableId(table), prefix, &paths) {
-            // What is gone need not be deleted: clients repeat what they are not sure of.
+            // A missing route is no error: clients repeat deletions.
             Err(RouteError::NoRoute { .. }) => {}
             done => done?,
         }

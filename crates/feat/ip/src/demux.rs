@@ -73,8 +73,8 @@ pub struct Transport {
     pub end: usize,
 }
 
-/// What local packets of a version have of their own. Verdicts and drop reasons are those of its
-/// node for them: the first ones, which [`EndOfArc`] has too, but for fragments.
+/// Constants of a version's local packets. Verdicts and drop reasons are those of its node for
+/// them: the first ones, which [`EndOfArc`] has too, but for fragments.
 pub trait Local: Packets {
     /// Number of the version's ICMP.
     const ICMP: u8;
@@ -158,7 +158,7 @@ impl<V: Local> Demux<V> {
 /// The node for packets to the router itself: features of an arc come before.
 pub struct ToRouter<V: Local> {
     arc: ArcId,
-    /// Whether any interface has features on it.
+    /// True if any interface has features on it.
     used: bool,
     demux: Demux<V>,
 }

@@ -38,8 +38,8 @@ impl<A: Address> std::fmt::Display for IfAddress<A> {
 /// A table in which workers look addresses up.
 pub type Leaves<A> = Box<dyn Lpm<A> + Send>;
 
-/// What a protocol brings along to have tables, routes, addresses and the rest: to be registered
-/// with [`register`], and given to its [`Settings`](crate::Settings).
+/// A protocol's part of its tables, routes, addresses and the rest. [`register`] takes it, and its
+/// [`Settings`](crate::Settings).
 pub trait Family<A: Address>: Sync {
     /// Creates the table that workers read for a table of routes. `serial` distinguishes it from an
     /// earlier one with the same id.

@@ -91,7 +91,7 @@ impl WayOut {
     }
 }
 
-/// What errors of a version have of their own.
+/// Types and constants of a version's ICMP errors.
 pub trait Answers: Send + 'static {
     /// Packets of the version.
     type Packets: Packets;

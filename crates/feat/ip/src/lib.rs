@@ -1,5 +1,5 @@
-//! What both versions of IP share: tables, routes, addresses of interfaces and `ping`, with their
-//! commands, API messages and settings.
+//! Common parts of both versions of IP: tables, routes, addresses of interfaces and `ping`, with
+//! their commands, API messages and settings.
 //!
 //! A protocol registers itself as a [`Family`] and brings nodes, the table that workers read, and
 //! the rules of its addresses. Commands and messages find it by the version of an address; a
@@ -99,7 +99,8 @@ pub struct FoundDisplaced {
     pub sw_if: SwIfIndex,
 }
 
-/// The event that an interface was moved to another routing table. It has no addresses then.
+/// The event that an interface was moved to another routing table. The interface has no addresses
+/// then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceTableChanged {
     /// Version of the table.
@@ -217,7 +218,7 @@ fn describe<A: Address>(c: &Control, sw_if: SwIfIndex) -> Vec<String> {
         t => format!("L3 {a} {word} table-id {t} fib-idx {t}"),
     };
     let own = ip.addresses(sw_if).iter().map(line);
-    // As the versions borrow together, one says so.
+    // Versions borrow together, so that one says so.
     let lender = ip.lender(sw_if).filter(|_| Version::of::<A>() == Version::V4);
     let borrowed = lender.map(|lender| format!("unnumbered, use {}", c.interface_name(lender)));
     own.chain(borrowed).collect()
@@ -254,7 +255,7 @@ fn reclaim<A: Address>(c: &mut Control) {
 /// Checks that a command line and a document can say the name of a table.
 ///
 /// # Errors
-/// What a name may be.
+/// The rule for names.
 pub(crate) fn check_table_name(name: &str) -> Result<(), String> {
     let odd = |c: char| c.is_control() || ['\'', '"'].contains(&c);
     match name.len() <= 63 && !name.contains(odd) {
@@ -297,7 +298,7 @@ impl<A: Address> Ip<A> {
     pub fn table_ids(&self) -> Vec<TableId> {
         self.tables.keys().copied().collect()
     }
-    /// What distinguishes a table from an earlier one with the same id.
+    /// Returns a number that distinguishes a table from an earlier one with the same id.
     pub fn serial(&self, table: TableId) -> Option<u32> {
         self.tables.get(&table).map(Table::serial)
     }

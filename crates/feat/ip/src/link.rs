@@ -11,12 +11,12 @@ use thalweg_graph::trace::interface_token;
 use thalweg_graph::{BuildCx, FrameVerdict, NodeId, Verdict};
 use thalweg_tables::Address;
 
-/// What packets of a version have of their own. They begin with 20 bytes of header at least.
+/// Constants of a version's packets. They begin with 20 bytes of header at least.
 pub trait Packets: 'static {
     /// Addresses, as numbers.
     type Address: Address;
 
-    /// What links carry.
+    /// Type of the packets on links.
     const LINK: LinkType;
 
     /// Decrements the TTL or hop limit of a header; returns false, with nothing done, if it has
@@ -219,7 +219,7 @@ impl<P: Packets> Link<P> {
         FrameVerdict::Each(rest)
     }
 
-    /// As [`each_way`](Self::each_way), one by one.
+    /// Does the work of [`each_way`](Self::each_way) one by one.
     #[inline(always)]
     fn each_alone<const LEN: usize, const WINDOW: usize, const TTL: bool>(
         &self,

@@ -1,7 +1,6 @@
 //! Features that take packets to the router itself: by IP protocol, or by UDP port.
 //!
-//! ICMP belongs to the version's own feature. What nobody takes is refused by its node for local
-//! packets.
+//! ICMP belongs to the version's own feature. Its node for local packets refuses the rest.
 
 use crate::Version;
 use std::collections::BTreeMap;
@@ -12,7 +11,7 @@ use thalweg_tables::Address;
 use thalweg_tables::snapshot::{self, Snapshot};
 use thalweg_wire::ip::protocol;
 
-/// What a packet is taken by.
+/// The protocol or port that packets are taken by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Key {
     Protocol(u8),
@@ -85,7 +84,7 @@ pub fn init<A: Address>(c: &mut Control) {
     c.insert(Registry { taken: BTreeMap::new(), writer });
 }
 
-/// What the version's node for local packets reads.
+/// Returns the table that the version's node for local packets reads.
 pub fn takers<A: Address>(cx: &BuildCx<'_>) -> Arc<Snapshot<Takers<A>>> {
     cx.shared()
 }

@@ -17,7 +17,7 @@ pub const MAX_LOOKUPS: usize = 4;
 /// An ICMP error, and the drop reason of the packet that it is about.
 pub type Refusal = (IcmpCause, ErrorCode);
 
-/// What look-ups of a version have of their own. Verdicts and drop reasons are those of its node.
+/// Types and constants of a version's look-ups. Verdicts and drop reasons are those of its node.
 pub trait Routed: Packets {
     /// Tables as workers read them.
     type Tables: Send + Sync + 'static;

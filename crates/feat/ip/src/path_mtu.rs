@@ -31,7 +31,7 @@ impl<A: Address> PathMtus<A> {
 /// Path MTUs of a version on the main thread.
 struct State<A: Address> {
     mtus: BTreeMap<(TableId, A), u16>,
-    /// Those that the end of a replacement removes.
+    /// Path MTUs that the end of a replacement removes.
     stale: BTreeSet<(TableId, A)>,
     writer: snapshot::Writer<PathMtus<A>>,
     /// Workers are still to learn of a change.
@@ -48,7 +48,7 @@ pub enum PathMtuError {
     Range {
         /// Version of the address.
         version: Version,
-        /// What was asked for, in bytes.
+        /// The requested path MTU in bytes.
         mtu: u16,
     },
     /// There is no room.

@@ -30,7 +30,7 @@ const POLL_INTERVAL: (Duration, Duration) = (Duration::from_micros(50), Duration
 /// Maximum number of replies that a session keeps and lists as JSON.
 const MAX_REPLIES: usize = 1 << 16;
 
-/// What an echo request carries.
+/// Contents of an echo request.
 #[derive(Clone, Copy, Debug)]
 pub struct Echo<'a> {
     /// Identifier.

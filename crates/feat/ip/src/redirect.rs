@@ -45,7 +45,7 @@ struct State<A: 'static> {
     writer: snapshot::Writer<Redirects<A>>,
     /// Interfaces that have the node on their arc.
     on: BTreeSet<SwIfIndex>,
-    /// What punting nodes know of them.
+    /// Redirects as punting nodes read them.
     known: Redirected,
 }
 

@@ -7,8 +7,8 @@ use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_fib::{Dpo, Kind};
 use thalweg_graph::{BuildCx, Built, ErrorCode, FrameVerdict, Node, NodeCx, NodeId, Verdict};
 
-/// What packets of a version that leave have of their own. Verdicts and drop reasons are those of
-/// its node for them.
+/// Constants of a version's leaving packets. Verdicts and drop reasons are those of its node for
+/// them.
 pub trait Leaving: Packets {
     /// Packets to groups leave by the node, too.
     const HAS_GROUPS: bool;

@@ -82,7 +82,7 @@ struct Keys {
     tables: &'static str,
     /// Redirects of punted packets.
     redirects: &'static str,
-    /// Whether an interface speaks the version without an address.
+    /// Key of interfaces that speak the version without an address.
     enabled: &'static str,
     /// Begins the keys of items.
     item: &'static str,
@@ -179,7 +179,7 @@ impl<A: Address> Section<Control> for Settings<A> {
             for address in chosen.chain(&self.0.link_addresses(c, sw_if)) {
                 out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
             }
-            // As the versions borrow together, one has the setting.
+            // Versions borrow together, so that one has the setting.
             if let Some(lender) = ip.lender(sw_if).filter(|_| Version::of::<A>() == Version::V4) {
                 out.set(&name, "unnumbered", c.interface_name(lender));
             }

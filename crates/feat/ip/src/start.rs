@@ -11,7 +11,7 @@ type Describe = fn(&[u8], &mut dyn Write, usize) -> std::fmt::Result;
 pub struct Start {
     arc: ArcId,
     end: Verdict,
-    /// Whether any interface has features on the arc.
+    /// True if any interface has features on the arc.
     used: bool,
     describe: Describe,
 }

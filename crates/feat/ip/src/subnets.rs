@@ -45,7 +45,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn prefix() -> impl Strategy<Value = Prefix<u32>> {
-        // Of few bits, at both ends of the address space.
+        // Addresses of few bits, at both ends of the address space.
         let addr = (0..32u32, any::<bool>()).prop_map(|(n, high)| if high { !n } else { n });
         (addr, 24..=32u8).prop_map(|(addr, len)| Prefix::new(addr, len).unwrap())
     }

@@ -53,7 +53,7 @@ pub enum RouteError {
         prefix: String,
         /// Table id.
         table: TableId,
-        /// What exists instead.
+        /// The difference from an existing route; empty without one.
         hint: String,
     },
     /// The route is refused.
@@ -248,7 +248,7 @@ pub fn track<A: Address>(c: &mut Control, table: TableId, address: A) -> Result<
     Ok(ip.table_mut(table)?.track(c, address, Labels::NONE)?)
 }
 
-/// As [`track`], with labels before the packets, for a path of the other family.
+/// Does the work of [`track`] with labels before the packets, for a path of the other family.
 fn track_labelled<A: Address>(
     c: &Control,
     table: TableId,
@@ -349,7 +349,8 @@ impl<A: Address> Ip<A> {
         self.publish_peers_later(c, changed.unwrap_or_default());
     }
 
-    /// As [`note_peers`](Self::note_peers): once for all routes that change in one loop.
+    /// Does the work of [`note_peers`](Self::note_peers) once for all routes that change in one
+    /// loop.
     pub(crate) fn publish_peers_later(&mut self, c: &Control, changed: BTreeSet<SwIfIndex>) {
         let is_first = self.peers_changed.is_empty() && !changed.is_empty();
         self.peers_changed.extend(changed);
@@ -455,7 +456,7 @@ pub fn del_route<A: Address>(
 }
 
 /// Sets the paths of a route that a protocol has found, not a user; without paths, removes it.
-/// Those of other sources stay.
+/// Paths of other sources stay.
 ///
 /// # Errors
 /// [`RouteError`]; the route is unchanged then.
@@ -582,7 +583,7 @@ pub(crate) fn settle_slice(c: &Control) -> bool {
     settle_one::<u32>(c) && settle_one::<u128>(c)
 }
 
-/// As [`settle_slice`], rearming itself while routes are pending.
+/// Calls [`settle_slice`], and rearms itself while routes are pending.
 pub(crate) fn settle_later(c: &mut Control) {
     if !settle_slice(c) {
         c.after(Duration::ZERO, settle_later);

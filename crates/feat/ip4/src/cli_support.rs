@@ -1,4 +1,4 @@
-//! What commands of this feature share.
+//! Common parts of this feature's commands.
 
 use crate::proxy_arp::{self, ProxyError, Range};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};

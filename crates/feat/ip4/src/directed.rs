@@ -48,7 +48,7 @@ pub fn set(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), AddressErr
     }
     if let Err(e) = refresh_routes::<u32>(c, sw_if) {
         put(c, !on);
-        // What was there is set again.
+        // The previous routes are set again.
         let _ = refresh_routes::<u32>(c, sw_if);
         return Err(e.into());
     }

@@ -1,4 +1,4 @@
-//! What IPv4 brings along for tables, addresses and `ping`.
+//! IPv4's part of tables, addresses and `ping`.
 
 use crate::tables::{Fib, IfIp4, Lengths, Tables};
 use crate::{directed, echo};
@@ -19,7 +19,7 @@ pub struct Ipv4;
 /// Its section of the configuration.
 pub(crate) static SETTINGS: Settings<u32> = Settings(&Ipv4);
 
-/// What is published to workers.
+/// State published to workers.
 struct Published {
     writer: snapshot::Writer<Tables>,
     /// Tables that were created, by age; those that are gone leave when the next one comes or goes.
@@ -37,7 +37,7 @@ pub(crate) fn init(c: &mut Control) {
     thalweg_feat_ip::register(c, &Ipv4);
 }
 
-/// What workers read of an interface.
+/// Returns the row that workers read of an interface.
 fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
     let table = ip4.table_of(sw_if);
     IfIp4 {

@@ -32,9 +32,9 @@ impl Packets for Ipv4Packets {
 pub(crate) enum Length {
     /// The segments of a GSO packet suit the MTU.
     Suits,
-    /// It is fragmented.
+    /// The packet is fragmented.
     Fragment,
-    /// It must not be fragmented.
+    /// The packet must not be fragmented.
     Refused,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn too_long(p: &PktMut<'_>, mtu: u16) -> Length {
 /// nothing done, if it has expired.
 #[inline(always)]
 pub(crate) fn decrement_ttl(ip: &mut [u8]) -> bool {
-    // As one load: the compiler turns four single bytes into four loads.
+    // One load of a word: the compiler turns four single bytes into four loads.
     let Some(word) = ip.get_mut(8..).and_then(<[u8]>::first_chunk_mut) else { return false };
     let old = u32::from_le_bytes(*word);
     if old & 0xfe == 0 {

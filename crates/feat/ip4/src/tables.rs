@@ -21,7 +21,7 @@ pub struct Fib {
     pub(crate) serial: u32,
     /// Its routes.
     pub(crate) routes: Lpm4Reader,
-    /// Whether packets without a route are answered by ICMP errors.
+    /// True if ICMP errors answer packets without a route.
     pub(crate) unreachables: bool,
     /// The first interface with an address that is in the table.
     pub(crate) member: Option<SwIfIndex>,
@@ -41,7 +41,8 @@ pub(crate) struct IfIp4 {
 #[derive(Clone)]
 pub struct Tables {
     pub(crate) fibs: Vec<Fib>,
-    /// Those without an address are in the first table, unless they say otherwise.
+    /// Rows by interface. Interfaces without an address are in the first table, unless they say
+    /// otherwise.
     pub(crate) interfaces: CowTable<IfIp4>,
 }
 

@@ -12,12 +12,12 @@ use thalweg_feat_nd::{self as nd, AddressUsed};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, clock};
 
-/// What is known of an address.
+/// The state of an address (RFC 4862, section 2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It is being tested.
+    /// The address is being tested.
     Tentative,
-    /// It is used.
+    /// The address is used.
     Preferred,
     /// Another host has it.
     Duplicate,
@@ -185,7 +185,7 @@ pub(crate) fn is_duplicate(c: &Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool 
     state.entries.get(&(sw_if, ip)).is_some_and(|entry| entry.state == State::Duplicate)
 }
 
-/// Tests addresses from now on, or no more. Those that are used stay so.
+/// Tests addresses from now on, or no more. Addresses in use stay so.
 pub fn set(c: &mut Control, config: Option<Config>) {
     let ports: Vec<SwIfIndex> = link_local::all(c).into_iter().map(|(i, _)| i).collect();
     let state = c.state::<Dad>();

@@ -1,4 +1,4 @@
-//! What IPv6 brings along for tables, addresses and `ping`.
+//! IPv6's part of tables, addresses and `ping`.
 
 use crate::tables::{Fib, Lengths, Tables};
 use crate::{dad, echo, link_local};
@@ -21,7 +21,7 @@ pub struct Ipv6;
 /// Its section of the configuration.
 pub(crate) static SETTINGS: Settings<u128> = Settings(&Ipv6);
 
-/// What is published to workers.
+/// State published to workers.
 struct Published {
     writer: snapshot::Writer<Tables>,
     /// Tables that were created, by age; those that are gone leave when the next one comes or goes.

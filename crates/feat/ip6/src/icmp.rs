@@ -44,7 +44,7 @@ pub(crate) const fn unrecognized_header(pointer: u16) -> IcmpCause {
     parameter_problem(1, pointer)
 }
 
-/// What is at `pointer` must not be there, or must be known.
+/// Returns the cause for a field at byte `pointer` that must not be there, or is unknown.
 pub(crate) const fn parameter_problem(code: u8, pointer: u16) -> IcmpCause {
     IcmpCause { mtu: pointer, ..cause(kind::PARAMETER_PROBLEM, code) }
 }

@@ -33,7 +33,7 @@ struct On {
 struct LinkLocals {
     /// Addresses that users have chosen.
     configured: BTreeMap<SwIfIndex, Ipv6Addr>,
-    /// Those of interfaces' twins in Linux, which stand in for automatic ones.
+    /// Addresses of interfaces' twins in Linux, which stand in for automatic ones.
     followed: BTreeMap<SwIfIndex, Ipv6Addr>,
     on: BTreeMap<SwIfIndex, On>,
     table: Lpm6,

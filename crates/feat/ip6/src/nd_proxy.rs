@@ -20,13 +20,13 @@ pub const MAX_PROXIES: usize = 1024;
 /// Why a change is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NdProxyError {
-    /// It is no host of other links.
+    /// The address is no host's of other links.
     #[error("{0} is not the address of a host that others can reach")]
     Unusable(Ipv6Addr),
     /// There is no room.
     #[error("no room for another proxied address: the limit is {MAX_PROXIES}")]
     Full,
-    /// It is not there.
+    /// The address is not proxied.
     #[error("{0} is not proxied for `{1}'; `show ip6 nd proxy' lists those that are")]
     Unknown(Ipv6Addr, String),
     /// The interface does not exist.

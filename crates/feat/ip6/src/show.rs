@@ -1,4 +1,4 @@
-//! What other features add to `show ip6 interface`.
+//! Lines of other features in `show ip6 interface`.
 
 use thalweg_cli::Output;
 use thalweg_device::InterfaceView;

@@ -20,7 +20,7 @@ pub struct Fib {
     pub(crate) serial: u32,
     /// Its routes.
     pub(crate) routes: Lpm6Reader,
-    /// Whether packets without a route are answered by ICMP errors.
+    /// True if ICMP errors answer packets without a route.
     pub(crate) unreachables: bool,
     /// Source of the router's errors by interfaces without an address of their own: that of another
     /// one.

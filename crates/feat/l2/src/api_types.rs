@@ -21,7 +21,7 @@ const MAX_BATCH: usize = 1 << 14;
 /// Unit of `max_macs_in_event`.
 const MACS_PER_UNIT: usize = 10;
 
-/// What a client asks for.
+/// A client's request for events.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Wish {
     /// Maximum number of addresses per event, in tens.
@@ -76,7 +76,7 @@ impl Watchers {
     }
 }
 
-/// What a client may limit all bridge domains to, as in VPP.
+/// Maximum numbers of learned addresses that a client may set for all bridge domains, as in VPP.
 const LEARN_LIMIT: std::ops::Range<u32> = 1..1 << 24;
 
 /// Subscribes a client, or unsubscribes it. While it is subscribed, `limit` is the maximum number

@@ -28,7 +28,7 @@ pub(crate) struct ArpTable {
     rows: CowTable<Option<(Key, MacAddr)>>,
     count: usize,
     seed: u64,
-    /// Whether a client wants to know who asks.
+    /// True if a client wants to know who asks.
     pub(crate) watched: bool,
 }
 
@@ -98,7 +98,7 @@ impl ArpTable {
     }
 }
 
-/// What was heard of who asks, on the main thread.
+/// Main-thread state about hosts that ask.
 pub(crate) struct ArpState {
     writer: snapshot::Writer<ArpTable>,
     /// When a client was last sent a host's addresses.
@@ -262,7 +262,7 @@ mod tests {
             steps in prop::collection::vec((0u16..3, 0u8..40, any::<bool>(), 0u8..4), 1..300),
         ) {
             let (mut table, mut model) = (ArpTable::default(), BTreeMap::new());
-            // As many share a home as can.
+            // A zero seed lets many share a home.
             table.seed = 0;
             for (bridge, host, v6, mac) in steps {
                 let ip = match v6 {

@@ -34,19 +34,19 @@ pub enum Origin {
     Bvi,
 }
 
-/// What a port is to its bridge domain.
+/// A port's role in its bridge domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
-    /// One of those that frames are flooded to.
+    /// A port that frames are flooded to.
     #[default]
     Member,
-    /// As these, but leading to the router itself.
+    /// A port that frames are flooded to, which leads to the router itself.
     Bvi,
     /// Gets unknown unicast frames instead of all members, and nothing that is flooded.
     UnknownForward,
 }
 
-/// What a port does with frames that it receives: as its bridge domain does, or not.
+/// Steps that a port takes with frames that it receives, if its bridge domain takes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortFlags(u8);
 
@@ -189,7 +189,7 @@ impl Domain {
     pub(crate) fn group(&self, sw_if: SwIfIndex) -> u8 {
         self.ports.get(&sw_if).map_or(0, |port| port.group)
     }
-    /// What a port does with frames; all if it is none.
+    /// Returns the flags of a port; all for an interface that is none.
     pub fn flags(&self, sw_if: SwIfIndex) -> PortFlags {
         self.ports.get(&sw_if).map_or(PortFlags::ALL, |port| port.flags)
     }
@@ -303,7 +303,7 @@ pub struct Bridges {
     pub(crate) serial: u32,
     /// Ports that are gone, of which entries may be left.
     pub(crate) leaving: Vec<SwIfIndex>,
-    /// Whether a flush slice is scheduled.
+    /// True if a flush slice is scheduled.
     pub(crate) flush_running: bool,
     /// Position of the aging scan.
     at: u32,

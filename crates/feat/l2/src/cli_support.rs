@@ -64,7 +64,7 @@ impl Task<Control> for Flushing {
 pub struct PortSwitch {
     /// Its path.
     pub(crate) path: &'static str,
-    /// What it switches.
+    /// The flag that it switches.
     pub(crate) flag: PortFlags,
     /// Its first line of help.
     pub(crate) help: &'static str,

@@ -111,7 +111,7 @@ impl Bridges {
         self.waiting.add(FlushJob { filter, serial, removed: 0, frees, done });
     }
 
-    /// Whether an entry matches a flush in progress.
+    /// True if an entry matches a flush in progress.
     pub(crate) fn is_being_flushed(
         &self,
         key: MacKey,
@@ -167,7 +167,7 @@ impl Bridges {
         })
     }
 
-    /// Whether a flush is in progress.
+    /// True if a flush is in progress.
     pub(crate) fn is_flushing(&self) -> bool {
         !self.pass.is_empty() || !self.waiting.is_empty()
     }

@@ -58,7 +58,7 @@ pub(crate) fn address_seen(c: &mut Control, event: &Event) {
         None => return,
     };
     let key = MacKey::new(u16::from_le_bytes([low, high]), [a, b, cc, d, e, f]);
-    // What a port has heard before it went down has been flushed.
+    // Addresses that a port heard before it went down have been flushed.
     if !interface::is_current(c, event.sw_if, event.at) {
         return;
     }

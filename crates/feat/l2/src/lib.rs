@@ -144,7 +144,7 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
                 // Its number may be another one's soon.
                 let _ = set_tag_rewrite(c, gone, TagRewrite::NONE);
             }
-            // It exists, so this cannot fail.
+            // The interface exists, so this cannot fail.
             let _ = set_efp_filter(c, gone, false);
             let ends: Vec<SwIfIndex> = {
                 let l2 = state.borrow();
@@ -263,7 +263,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
 /// Sets what an interface changes about the VLAN tags of its frames while it is in layer 2.
 ///
 /// # Errors
-/// As [`interface::set_tag_rewrite`].
+/// The errors of [`interface::set_tag_rewrite`].
 pub fn set_tag_rewrite(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -369,7 +369,7 @@ pub fn join_bridge(
         None => {}
     }
     if is_bvi(c, sw_if) || role == Role::Bvi {
-        // What makes it a BVI is not what makes it another port.
+        // A BVI has settings that another port has not.
         set_l3(c, sw_if)?;
     }
     let (was, number) = {

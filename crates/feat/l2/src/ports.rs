@@ -5,8 +5,8 @@ use crate::{L2, L2Error, PortFlags, PortsChanged, needs_ethernet, table};
 use thalweg_device::{DeviceError, Mode, SwIfIndex, interface};
 use thalweg_graph::Control;
 
-/// Switches what a port of a bridge domain does with frames that it receives. What the bridge
-/// domain does not do, its ports do not, either. A port that joins does all.
+/// Switches what a port of a bridge domain does with frames that it receives. A step that the
+/// bridge domain does not take, its ports do not take, either. A port that joins takes all.
 ///
 /// # Errors
 /// If the interface does not exist, or is no port of a bridge domain.
@@ -48,7 +48,7 @@ pub(crate) mod bit {
     /// On the way out: the frame is sent.
     pub(super) const OUTPUT: u32 = 1;
 
-    /// Those that can be switched for each port.
+    /// Features that can be switched for each port.
     pub(super) const OF_PORTS: [(PortFlags, u32); 5] = [
         (PortFlags::LEARN, LEARN),
         (PortFlags::FORWARD, FWD),

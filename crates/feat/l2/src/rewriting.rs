@@ -83,9 +83,9 @@ pub fn edit_tags(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
 const BEFORE: usize = 2 * TAG_LEN;
 const WINDOW: usize = BEFORE + 24;
 
-/// As [`edit_tags`], for all packets of a frame that neither have a priority nor get one; returns
-/// the others, with which nothing is done. `None`, with nothing done at all, if some packet is too
-/// short or has no headroom.
+/// Does the work of [`edit_tags`] for all packets of a frame that neither have a priority nor get
+/// one; returns the others unchanged. `None`, with nothing done at all, if some packet is too short
+/// or has no headroom.
 #[inline(always)]
 pub(crate) fn apply_all(edit: &TagEdit, frame: &mut Frame) -> Option<Rows> {
     if frame.flags().intersects(Flags::PRIORITY) {

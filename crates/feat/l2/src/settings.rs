@@ -62,7 +62,7 @@ const SWITCHES: [(&str, &str, bool); 6] = [
     ("arp-unicast-forward", "arp-ufwd", false),
 ];
 
-/// What ports do with frames that they receive, by key and CLI name.
+/// Flags of ports, by key and CLI name.
 const PORT_SWITCHES: [(&str, PortFlags); 5] = [
     ("learn", PortFlags::LEARN),
     ("forward", PortFlags::FORWARD),
@@ -222,8 +222,8 @@ impl Section<Control> for Settings {
     }
 }
 
-/// What interfaces change about VLAN tags. Those of which a document says nothing remove the tags
-/// that they are known by, as vppcfg has it, if they are sub-interfaces in layer 2.
+/// Reads changes of VLAN tags. Sub-interfaces in layer 2 that a document leaves out remove the tags
+/// that they are known by, as in vppcfg.
 fn rewrites(doc: &Doc<'_>, out: &mut Draft) {
     let lists = doc.entries(&["bridgedomains"]).into_iter().filter_map(|(_, bridge)| {
         let list = bridge.node.get("interfaces")?;
@@ -251,8 +251,7 @@ fn rewrites(doc: &Doc<'_>, out: &mut Draft) {
     }
 }
 
-/// What ports of bridge domains do with frames that they receive, and which interfaces check those
-/// that they send.
+/// Reads the flags of ports of bridge domains, and which interfaces check frames that they send.
 fn switches(doc: &Doc<'_>, out: &mut Draft) {
     let mut ports: HashSet<&str> = HashSet::new();
     for table in [&["bridgedomains"][..], &["thalweg", "bridgedomains"]] {
@@ -423,8 +422,7 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
     let default = default.map_or(built_in.clone(), |f| f.0);
     let limit = number(&["thalweg", "bridgedomains", name, "learn-limit"]);
     let (limit, path) = limit.unwrap_or_else(|| (default.clone(), found.path.clone()));
-    // What the default is depends on the document: said of each bridge domain, it is the same in
-    // any.
+    // The default depends on the document: set for each bridge domain, it is the same in any.
     if limit != built_in || default != built_in {
         let set = |n: &str| format!("set bridge-domain learn-limit {id} {n}");
         add("learn-limit", path, set(&limit), set(&built_in));

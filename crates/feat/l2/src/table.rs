@@ -24,7 +24,7 @@ pub(crate) struct Port {
     pub(crate) group: u8,
     /// Frames are flooded to it.
     pub(crate) is_member: bool,
-    /// What it does with frames that it receives.
+    /// Steps taken with frames that it receives.
     pub(crate) flags: PortFlags,
     /// Interface on whose behalf frames leave: the cross connect's other end, or this port of a
     /// bridge domain. 0 if that neither is a sub-interface nor changes or checks tags.
@@ -40,8 +40,7 @@ pub(crate) struct Rewriting {
     pub(crate) next: Option<NodeId>,
     /// Change of frames that it sends.
     pub(crate) tx: TagEdit,
-    /// What frames have before, if the port checks that: the tags that it gives to those that it
-    /// receives.
+    /// True if frames to send must have the tags that the port gives to those that it receives.
     pub(crate) checked: bool,
     /// Node that comes after the change of frames that it sends.
     pub(crate) output: Option<NodeId>,
@@ -53,7 +52,7 @@ pub(crate) struct Member {
     pub(crate) sw_if: SwIfIndex,
     pub(crate) output: NodeId,
     pub(crate) group: u8,
-    /// As [`Port::sender`].
+    /// The same as [`Port::sender`].
     pub(crate) sender: SwIfIndex,
 }
 
@@ -95,7 +94,7 @@ impl Members {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bridge {
     pub(crate) learn: bool,
-    /// Whether more addresses may be learned.
+    /// True if more addresses may be learned.
     pub(crate) room: bool,
     pub(crate) forward: bool,
     pub(crate) flood: bool,
@@ -131,7 +130,7 @@ static NO_BRIDGE: Bridge = Bridge {
 #[derive(Clone, Debug, Default)]
 pub struct L2Table {
     ports: CowTable<Port>,
-    /// Of ports that rewrite tags.
+    /// Changes of ports that rewrite tags.
     rewritings: CowTable<Option<Rewriting>>,
     /// Output nodes of ports that check what they send.
     filters: CowTable<Option<NodeId>>,

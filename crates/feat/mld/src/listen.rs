@@ -81,7 +81,7 @@ fn follow(c: &mut Control, sw_if: SwIfIndex) {
     let is_known = c.state::<Mld>().borrow().ports.contains_key(&sw_if);
     if !is_on {
         if is_known {
-            // It may be another link when it comes up.
+            // The link may be another one when it comes up.
             change(c, sw_if, |port, _, _| *port = port.forgotten());
         }
         return;

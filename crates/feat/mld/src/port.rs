@@ -1,5 +1,5 @@
-//! What an interface reports, and when: the listener's part of RFC 3810 section 6, and of RFC 2710
-//! section 4 while a router of version 1 asks (RFC 3810 section 8.2).
+//! Reports of an interface and their times: the listener's part of RFC 3810 section 6, and of RFC
+//! 2710 section 4 while a router of version 1 asks (RFC 3810 section 8.2).
 //!
 //! The router wants packets of all sources in each of its groups.
 
@@ -27,16 +27,16 @@ pub enum Change {
     IsInclude = 1,
     /// The group is listened to, as before.
     IsExclude = 2,
-    /// It has been left.
+    /// The group has been left.
     ToInclude = 3,
-    /// It has been joined.
+    /// The group has been joined.
     ToExclude = 4,
 }
 
 /// A group in a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// What happens to it.
+    /// The kind of record.
     pub change: Change,
     /// The group.
     pub group: Ipv6Addr,
@@ -123,7 +123,7 @@ pub enum Message {
     OldDone(Ipv6Addr),
 }
 
-/// What an interface has heard and sent.
+/// Numbers of messages that an interface has heard and sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Queries of version 1 and 2.
@@ -153,7 +153,7 @@ pub struct Port {
     old_until: Option<Instant>,
     robustness: u8,
     interval: Duration,
-    /// What it has heard and sent.
+    /// Messages that it has heard and sent.
     pub counts: Counts,
 }
 
@@ -275,7 +275,7 @@ impl Port {
             return;
         }
         let at = at();
-        // What is said about all groups soon says enough.
+        // An answer about all groups that is due soon says enough.
         if self.hears(query.group) && self.answer.is_none_or(|all| all > at) {
             self.answers.plan(query.group, at, query.listed());
         }
@@ -346,7 +346,7 @@ impl Port {
     fn tell_answers(&mut self, now: Instant, is_old: bool, out: &mut Vec<Message>) {
         let all = self.answer.take_if(|at| *at <= now).is_some();
         let said: Vec<(Ipv6Addr, BTreeSet<Ipv6Addr>)> = if all {
-            // What is said about all sources is said about each.
+            // An answer about all sources covers each.
             self.answers.clear();
             self.groups().map(|group| (group, BTreeSet::new())).collect()
         } else {
@@ -485,7 +485,7 @@ mod tests {
         };
         port.heard(&asked_for(&[7, 3], 1000, group(2)), now, &mut dice);
         let first = port.due().unwrap();
-        // Those of another query come with them, at the earlier time.
+        // Sources of another query come with them, at the earlier time.
         port.heard(&asked_for(&[5, 3], 100_000, group(2)), now, &mut dice);
         let all = vec![source(3), source(5), source(7)];
         let (due, change, sources) = said(&mut port, &mut dice);
@@ -543,7 +543,7 @@ mod tests {
         let changed = [Message::OldDone(group(1)), Message::OldReport(group(3))];
         assert_eq!(port.poll(now, &mut dice), changed);
         assert_eq!(port.poll(port.due().unwrap(), &mut dice), changed[1..]);
-        // It is remembered for two intervals and the time of an answer.
+        // The querier is remembered for two intervals and the time of an answer.
         port.heard(&asked(2, 10, ALL), now, &mut dice);
         assert_eq!(port.due(), None);
         let gone = now + Duration::from_secs(260);

@@ -118,7 +118,7 @@ pub struct Config {
     pub(crate) addresses: Addresses,
     /// The addresses of pools that inside hosts share.
     pub(crate) pooled: HashSet<u32, FastHash>,
-    /// Whether there is a pool for the hosts of all routing tables, and the tables with a pool of
+    /// True if there is a pool for the hosts of all routing tables, and the tables with a pool of
     /// their own. The pool of an interface counts even while that has no address.
     pub(crate) pool_for_all: bool,
     pub(crate) pool_tables: HashSet<u32, FastHash>,
@@ -131,11 +131,11 @@ pub struct Config {
     pub(crate) formerly_by_port: Hosts,
     /// Timeouts in milliseconds, by class.
     pub(crate) timeouts: [Millis; 4],
-    /// Whether packets from outside without a session are forwarded.
+    /// True if packets from outside without a session are forwarded.
     pub(crate) forwarding: bool,
     /// MSS limit for SYNs; 0 = none.
     pub(crate) mss: u16,
-    /// Whether new sessions are refused when the table is full, instead of recycling half-open
+    /// True if new sessions are refused when the table is full, instead of recycling half-open
     /// ones.
     pub(crate) refuse: bool,
     /// Port assignment.
@@ -146,7 +146,7 @@ pub struct Config {
     pub(crate) outside_vrf: Option<TableId>,
     /// Outside interfaces whose packets are translated on input, in ascending order.
     pub(crate) outsides: Vec<SwIfIndex>,
-    /// Whether there is an outside interface with translation on output.
+    /// True if there is an outside interface with translation on output.
     pub(crate) any_output: bool,
     /// Workers that own sessions; empty = all workers.
     pub(crate) owners: Vec<u16>,
@@ -217,8 +217,8 @@ impl Config {
     }
 
     /// Returns whether packets of an inside endpoint that no session knows are forwarded as they
-    /// are: forwarding is on, and there is no mapping for it. What leaves by an interface with
-    /// translation on output (`on_output`) has nowhere else to be translated: there, a pool counts
+    /// are: forwarding is on, and there is no mapping for it. Packets that leave by an interface
+    /// with translation on output (`on_output`) are translated nowhere else: there, a pool counts
     /// as well.
     pub(crate) fn leaves_alone(&self, inside: &Tuple, on_output: bool) -> bool {
         let Tuple { src, sport, protocol, table, .. } = *inside;

@@ -35,7 +35,7 @@ pub const NAMES: [&str; COUNT] = [
     "out2in/slowpath/drops",
 ];
 
-/// What is counted of a packet.
+/// Counted fates of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     /// Translated; the IP protocol.
@@ -77,7 +77,7 @@ impl Counters {
         }
     }
 
-    /// What a worker has counted for an interface, in the order of [`NAMES`].
+    /// Returns a worker's counts for an interface, in the order of [`NAMES`].
     pub fn read(&self, worker: usize, sw_if: SwIfIndex) -> [u64; COUNT] {
         let all = self.workers.get(worker).map(|all| all.at(sw_if));
         std::array::from_fn(|i| all.map_or(0, |all| all[i].get()))

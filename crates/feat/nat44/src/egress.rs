@@ -20,7 +20,7 @@ pub(crate) enum Egress {
     Outside {
         /// Table of that interface, in which replies are looked up.
         table: TableId,
-        /// Whether the packet has to be looked up there instead of in its own table.
+        /// True if the packet has to be looked up there instead of in its own table.
         via: bool,
     },
 }
@@ -38,7 +38,7 @@ pub(crate) fn find(
         route.kind.is_sent() && config.role(route.tx_if()) & (OUTSIDE | OUTPUT) == OUTSIDE
     };
     let own = tables.fib_id(rx_if);
-    // Of several paths, one that leads outside counts: nothing may leave there as it is.
+    // One of several paths that leads outside counts: nothing may leave there as it is.
     let route = tables.resolve_any(dpos, own.get(), to, is_outside);
     if tables.is_single() {
         return match is_outside(route) {

@@ -54,7 +54,7 @@ pub(crate) struct Done {
     pub(crate) rest: Rows,
     /// Number of those translated that are TCP; all others are UDP.
     pub(crate) tcp: u64,
-    /// Whether they were found by the second key; not known of several flows.
+    /// True if they were found by the second key; not known of several flows.
     pub(crate) second: bool,
 }
 

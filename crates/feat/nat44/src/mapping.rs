@@ -171,9 +171,9 @@ impl<K: Hash + Eq, V> Claims<K, V> {
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) mapping: Arc<Mapping>,
-    /// What its inside hosts need of it, which other back ends leave as it is.
+    /// The part that its inside hosts need, which other back ends leave as it is.
     of_hosts: Arc<Mapping>,
-    /// Whether inside hosts share its external address.
+    /// True if inside hosts share its external address.
     is_pooled: bool,
 }
 

@@ -55,7 +55,7 @@ pub(crate) enum Outside {
 /// Interfaces that words may name.
 #[derive(Clone, Copy)]
 pub(crate) enum Names<'a> {
-    /// Those that there are.
+    /// Names that exist.
     Of(&'a Control),
     /// Any: they may come later.
     Any,
@@ -189,7 +189,7 @@ impl MappingWords {
     /// Reads the words of a document, where hosts are in `inside` unless they say otherwise.
     ///
     /// # Errors
-    /// As [`MappingWords::take`].
+    /// The errors of [`MappingWords::take`].
     pub(crate) fn read(
         family: Family,
         text: &str,

@@ -31,7 +31,7 @@ pub struct Pool {
     pub address: u32,
     /// The routing table whose hosts may use it; `None` = all.
     pub table: Option<TableId>,
-    /// Whether it is for twice-NAT.
+    /// True if it is for twice-NAT.
     pub twice: bool,
     /// False once it is removed and its sessions are ending.
     pub live: bool,

@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(ports.left(), count);
     }
 
-    /// As long as such ports are left.
+    /// Parity holds as long as such ports are left.
     #[test]
     fn parity_is_kept() {
         for scheme in SCHEMES.into_iter().filter(|s| s.count() > 300) {
@@ -413,7 +413,7 @@ mod tests {
         ) {
             let mut ports = Ports::new(Scheme::All, (u32::from(first - FIRST), count));
             let mut free: BTreeSet<u16> = (first..first + count as u16).collect();
-            // Whether a session uses a reserved port.
+            // Ports in use; true if a session uses a reserved one.
             let mut kept: BTreeMap<u16, bool> = BTreeMap::new();
             let mine = first..first + count as u16;
             for (what, random) in steps {

@@ -80,11 +80,11 @@ pub struct Saved {
     pub class: Class,
     /// Marks.
     pub marks: u16,
-    /// Whether the external port is from a pool.
+    /// True if the external port is from a pool.
     pub has_port: bool,
-    /// Whether the port of the external host, as seen from inside, is from a twice-NAT pool.
+    /// True if the port of the external host, as seen from inside, is from a twice-NAT pool.
     pub has_twice_port: bool,
-    /// Whether packets were seen in both directions, so that it is not recycled.
+    /// True if packets were seen in both directions, so that it is not recycled.
     pub grown: bool,
 }
 

@@ -33,7 +33,7 @@ pub const ACROSS: u16 = 32;
 pub const VIA: u16 = 64;
 /// Excluded from the fast path.
 pub const SLOW: u16 = HAIRPIN | ACROSS;
-/// Of a load-balancing mapping.
+/// Belongs to a load-balancing mapping.
 pub const BALANCED: u16 = 16;
 /// Opened from outside by a packet straight to the inside host, which was forwarded as it was: its
 /// answers are not translated, either.

@@ -79,7 +79,7 @@ pub enum NatError {
 /// A pool address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Address {
-    /// Whether it is for twice-NAT.
+    /// True if it is for twice-NAT.
     pub twice: bool,
     /// The address.
     pub address: Ipv4Addr,
@@ -94,7 +94,7 @@ pub struct StaticMapping {
     pub mapping: Mapping,
     /// The interface whose first address is the external address.
     pub external_if: Option<SwIfIndex>,
-    /// Whether it is an identity mapping.
+    /// True if it is an identity mapping.
     pub identity: bool,
     /// The user's word for it; empty for none.
     pub tag: String,
@@ -119,7 +119,7 @@ pub struct Nat44 {
     forwarding: bool,
     mss: u16,
     scheme: Scheme,
-    /// Whether new sessions are refused when the table is full.
+    /// True if new sessions are refused when the table is full.
     refuse: bool,
     /// Session limits by routing table, for all workers together.
     limits: BTreeMap<TableId, u32>,
@@ -145,7 +145,7 @@ pub struct Nat44 {
     index: Index,
     /// Hosts that were assigned to workers by port.
     formerly_by_port: Hosts,
-    /// What each worker had counted for an index when its last interface went.
+    /// Counts of each worker for an index when its last interface went.
     counted_before: BTreeMap<SwIfIndex, Vec<[u64; COUNT]>>,
     writer: snapshot::Writer<Config>,
     /// Addresses and reserved ports as sent to workers.
@@ -500,7 +500,7 @@ fn raw_counts(c: &Control, sw_if: SwIfIndex) -> Vec<[u64; COUNT]> {
     (0..c.workers()).map(|worker| counters.read(worker, sw_if)).collect()
 }
 
-/// What each worker has counted for an interface, in the order of
+/// Returns each worker's counts for an interface, in the order of
 /// [`NAMES`](crate::counters::NAMES).
 pub fn counts(c: &Control, sw_if: SwIfIndex) -> Vec<[u64; COUNT]> {
     let mut counts = raw_counts(c, sw_if);

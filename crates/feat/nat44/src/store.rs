@@ -1,7 +1,7 @@
 //! Saves sessions to a file and restores them.
 //!
-//! A separate thread reads and writes the file. It sends requests to workers through the main
-//! thread, a slice of sessions at a time, so that neither waits for the disk.
+//! A separate thread reads and writes the file. The thread sends requests to workers through the
+//! main thread, a slice of sessions at a time, so that neither waits for the disk.
 
 use crate::log::Target;
 use crate::nodes::nat44_ed_ticker::Order;

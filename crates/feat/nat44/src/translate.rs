@@ -467,7 +467,7 @@ impl Translator {
         }
         Verdict::drop(match parsed.kind {
             Kind::Fragment => self.outcomes.fragment,
-            // Of ICMP, an incomplete header has no type that could be supported.
+            // An incomplete ICMP header has no type that could be supported.
             _ if parsed.protocol == protocol::ICMP => self.outcomes.bad_icmp_type,
             _ => self.outcomes.incomplete,
         })

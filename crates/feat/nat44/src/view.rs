@@ -181,7 +181,7 @@ pub struct Slice {
     more: bool,
 }
 
-/// What a listing has next.
+/// The next step of a listing.
 #[derive(Debug)]
 pub enum Next {
     /// Some sessions.
@@ -300,7 +300,7 @@ pub fn workers_then(c: &mut Control, then: impl FnOnce(&mut Control, Vec<WorkerV
 /// if one is late.
 ///
 /// # Errors
-/// That of `then`.
+/// The error of `then`.
 pub fn with_workers(
     c: &mut Control,
     out: &mut Output,
@@ -361,8 +361,8 @@ fn remove(nat: &mut Nat, key: &Key, inside: bool) -> bool {
     found.map(|f| nat.remove(f.flow(), now)).is_some()
 }
 
-/// What ends the session with this tuple, seen from inside or outside, on its worker; returns
-/// whether there is one.
+/// Returns a function that ends the session with this tuple, seen from inside or outside, on its
+/// worker, and returns true if there is one.
 pub(crate) fn removal(
     c: &Control,
     tuple: Tuple,

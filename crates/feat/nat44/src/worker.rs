@@ -69,7 +69,7 @@ pub enum Fate {
         addresses: u64,
         /// Delta for the header checksum.
         l3: u16,
-        /// Whether both endpoints are inside; it continues in out2in.
+        /// True if both endpoints are inside; the fragment continues in out2in.
         hairpin: bool,
         /// The table it is looked up in, if not that of its interface.
         across: Option<TableId>,
@@ -111,9 +111,9 @@ pub struct Nat {
 /// Sessions to be removed by a sweep. Each value includes the ones before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sweep {
-    /// Those of removed addresses.
+    /// Sessions of removed addresses.
     Addresses,
-    /// Those of removed static mappings, and of forwarding that is off.
+    /// Sessions of removed static mappings, and of forwarding that is off.
     Mappings,
     /// All sessions.
     All,
@@ -199,7 +199,7 @@ fn session(table: &Table, flow: FlowId) -> Session {
 pub enum Outside<'a> {
     /// A table.
     Table(u32),
-    /// The host behind a static mapping. Of several, the translated caller selects one, and so its
+    /// The host behind a static mapping. The translated caller selects one of several, and so its
     /// table.
     Mapping(&'a Mapping),
 }
@@ -423,7 +423,7 @@ impl Nat {
             return Err(Refusal::Taken);
         }
         self.limits.allow(inside.src, TableId(inside.table))?;
-        // What is not translated stays in the table where it was looked up.
+        // Packets that are not translated stay in the table where they were looked up.
         let stays = inside.table == outside.table || marks & session::DIRECT != 0;
         let across = if stays { 0 } else { session::ACROSS };
         let marks = marks | across;

@@ -57,14 +57,14 @@ impl RoutedPeers {
     }
 }
 
-/// What an interface has.
+/// Addresses and state of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Row {
     link_local: Option<Ipv6Addr>,
     addrs: Box<[IfAddr]>,
-    /// Those that are still being tested.
+    /// Addresses that are still being tested.
     tentative: Box<[Ipv6Addr]>,
-    /// Those that other hosts have.
+    /// Addresses that other hosts have.
     duplicate: Box<[Ipv6Addr]>,
     /// The router advertises itself.
     router: bool,
@@ -192,7 +192,7 @@ impl IfAddrs {
             return false;
         };
         match group.segments() {
-            // Of the interface and of the link.
+            // All nodes and all routers of the interface and of the link.
             [0xff01 | 0xff02, 0, 0, 0, 0, 0, 0, 1 | 2] | [0xff02, 0, 0, 0, 0, 0, 0, 0x16] => true,
             [0xff02, 0, 0, 0, 0, 1, 0xff00..=0xffff, _] => {
                 let mut own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);

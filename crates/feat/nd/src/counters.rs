@@ -5,7 +5,7 @@ use thalweg_feat_neighbor::PacketCounters;
 /// Names of the counters below `/net/ip6-nd`, in the order of [`Counted`].
 pub const NAMES: [&str; 4] = ["rx/requests", "rx/replies", "tx/requests", "tx/replies"];
 
-/// What is counted.
+/// Counted messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
     /// Solicitations received.

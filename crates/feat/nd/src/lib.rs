@@ -5,8 +5,8 @@
 //!
 //! * [`nodes`]: solicitations and advertisements of neighbours and routers, `ip6-discover-neighbor`
 //!   and `ip6-glean`.
-//! * What others do with is published as [`RouterSolicited`], [`RouterHeard`], [`ListenersQueried`]
-//!   and [`AddressUsed`].
+//! * Events for other features are [`RouterSolicited`], [`RouterHeard`], [`ListenersQueried`] and
+//!   [`AddressUsed`].
 //! * [`addrs`]: the interfaces' addresses, which the IPv6 feature passes with [`set_addresses`].
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ pub use resolver::{
 use thalweg_buffer::IcmpCause;
 use thalweg_engine::Feature;
 
-/// What hosts hear whose neighbour does not answer (RFC 4443 section 3.1).
+/// Error to hosts whose neighbour does not answer (RFC 4443 section 3.1).
 pub(crate) const ADDRESS_UNREACHABLE: IcmpCause = IcmpCause { kind: 1, code: 3, mtu: 0 };
 
 /// The feature.

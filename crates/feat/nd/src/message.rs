@@ -1,4 +1,4 @@
-//! What all neighbour discovery messages have in common: checks, and link-layer addresses.
+//! Common parts of all neighbour discovery messages: checks, and link-layer addresses.
 
 use std::any::Any;
 use std::fmt::Write;
@@ -23,15 +23,15 @@ pub(crate) struct Received<'p> {
 /// Why a message is not valid (RFC 4861 sections 6.1, 7.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// It may have come from beyond the link.
+    /// The message may have come from beyond the link.
     HopLimit,
     /// Its code is not 0.
     Code,
-    /// It has a fragment header, by which it could evade filters (RFC 6980 section 5).
+    /// The message has a fragment header, by which it could evade filters (RFC 6980 section 5).
     Fragment,
-    /// It is too short, or its options are malformed.
+    /// The message is too short, or its options are malformed.
     Length,
-    /// It came behind labels, whose path may begin anywhere, whatever its hop limit says.
+    /// The message came behind labels, whose path may begin anywhere, whatever its hop limit says.
     Labels,
 }
 
@@ -58,7 +58,7 @@ impl Fault {
     }
 }
 
-/// What a node does that reads messages, which end there.
+/// A node that reads messages, which end there.
 pub(crate) trait Receive {
     /// Takes note of a message; returns why the packet is dropped, if it is.
     fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict>;

@@ -1,5 +1,4 @@
-//! What workers hear of routers and of addresses that are being tested, as events on the main
-//! thread.
+//! Events on the main thread about routers and tested addresses that workers hear of.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -104,7 +103,7 @@ pub struct AddressUsed {
 pub struct ListenersQueried {
     /// The interface.
     pub sw_if: SwIfIndex,
-    /// What it asks.
+    /// The query.
     pub query: Query,
 }
 

@@ -143,7 +143,7 @@ fn read<R>(c: &Control, f: impl FnOnce(&IfAddrs) -> R) -> R {
     f(c.state::<Nd>().borrow().addrs.get())
 }
 
-/// As [`Version::V6`] says: the others never come here.
+/// Unwraps an address: [`Version::V6`] brings no others here.
 fn ipv6(ip: IpAddr) -> Option<Ipv6Addr> {
     match ip {
         IpAddr::V6(ip) => Some(ip),

@@ -28,7 +28,7 @@ const AT_ONCE: (u32, Duration) = (64, Duration::from_millis(1));
 /// Answers per second and at once that a worker reports.
 const ANSWERS: (u32, u32) = (5000, 512);
 
-/// What is asked.
+/// A series of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The address.

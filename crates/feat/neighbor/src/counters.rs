@@ -8,7 +8,7 @@ use thalweg_graph::Control;
 use thalweg_graph::stats::{Counter, MAX_INTERFACES};
 use thalweg_tables::SparseArray;
 
-/// What a protocol counts: `N` kinds of packets.
+/// Counted packets of a protocol: `N` kinds.
 pub trait Counted<const N: usize>: Copy + Send + Sync + 'static {
     /// Returns the kind's position, below `N`.
     fn index(self) -> usize;

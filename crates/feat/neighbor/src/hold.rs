@@ -39,7 +39,7 @@ pub struct Exits {
     pub release: Verdict,
     /// Next node for packets answered with an ICMP error.
     pub unreachable: Verdict,
-    /// That ICMP error.
+    /// Type and code of that error.
     pub cause: IcmpCause,
     /// The neighbour did not answer.
     pub unresolved: ErrorCode,

@@ -1,8 +1,8 @@
 //! Neighbours of all address families: the table, packets that wait, and the commands and messages.
 //!
 //! Workers report senders, and hold packets for unresolved neighbours; only the main thread owns
-//! the table. It completes adjacencies in place, so that packets after the first never see this
-//! crate.
+//! the table. The main thread completes adjacencies in place, so that packets after the first never
+//! see this crate.
 //!
 //! The protocol of a family is a feature of its own, which contributes
 //!

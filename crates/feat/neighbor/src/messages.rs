@@ -16,13 +16,13 @@ pub(crate) struct Topics {
 /// How a neighbour was learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Origin {
-    /// It sent a request for one of our addresses.
+    /// The neighbour sent a request for one of our addresses.
     Request,
-    /// It answered a request.
+    /// The neighbour answered a request.
     Reply,
-    /// It announced itself.
+    /// The neighbour announced itself.
     Gratuitous,
-    /// It was configured.
+    /// The neighbour was configured.
     Config,
 }
 

@@ -44,8 +44,8 @@ pub struct NeighborChange {
     pub mac: Option<MacAddr>,
     /// Static: stays until deleted.
     pub is_static: bool,
-    /// Whether to add a host route: the neighbour is resolved, lies in a connected subnet, and is
-    /// not configured with `no-fib-entry`.
+    /// True to add a host route: the neighbour is resolved, lies in a connected subnet, and is not
+    /// configured with `no-fib-entry`.
     pub fib_entry: bool,
 }
 
@@ -449,7 +449,8 @@ pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     }
 }
 
-/// As [`resolve`], by one request: nothing is remembered of a neighbour that does not answer.
+/// Resolves a neighbour like [`resolve`], by one request: a neighbour that does not answer is
+/// forgotten.
 pub fn probe(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     if can_resolve(c, (sw_if, ip)) {
         update(c, |t, now| t.request_once((sw_if, ip), now));

@@ -15,10 +15,10 @@ fn bucket(rate: u32, burst: u32) -> RateLimit {
     RateLimit::steady(rate, burst, clock::hz() as u64)
 }
 
-/// What became of a report.
+/// The fate of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reported {
-    /// It is on its way.
+    /// The report is on its way.
     Sent,
     /// The same was reported within the last second.
     Known,

@@ -1,4 +1,4 @@
-//! What the protocol of an address family contributes.
+//! Contributions of an address family's protocol.
 
 use crate::Version;
 use crate::neighbors::Neighbors;

@@ -131,11 +131,11 @@ pub struct TableStats {
 /// Which limit a new neighbour exceeds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TableFull {
-    /// That of the family.
+    /// The limit of the family.
     Family(usize),
-    /// That of the interface.
+    /// The limit of the interface.
     Interface(usize),
-    /// That of all families.
+    /// The limit of all families.
     All,
 }
 
@@ -154,10 +154,10 @@ pub(crate) enum Action {
     Resolved {
         key: Key,
         waiters: Vec<Waiter>,
-        /// It had failed before: workers may still drop its packets.
+        /// Set if it had failed before: workers may still drop its packets.
         revived: bool,
     },
-    /// It is no longer resolved.
+    /// The neighbour is no longer resolved.
     Gone { key: Key, dpo: Option<Dpo>, is_static: bool },
     /// Send a request, unicast to `to` if given.
     Request { key: Key, to: Option<MacAddr> },
@@ -181,7 +181,7 @@ pub(crate) struct Entry {
     /// The router has asked for it, or it was configured: not only heard.
     needed: bool,
     pub(crate) dpo: Option<Dpo>,
-    /// Whether subscribers added a host route.
+    /// True if subscribers added a host route.
     pub(crate) in_fib: bool,
     /// Number of the replacement during which it was last configured.
     pub(crate) replacement: u64,
@@ -312,8 +312,8 @@ impl NeighborTable {
         self.select(sw_if, family).filter(|(k, e)| which(*k, e)).map(|(k, _)| k).collect()
     }
 
-    /// As [`keys`](Self::keys), among the next `some` entries behind `last`; also returns where to
-    /// continue, `None` at the end.
+    /// Returns [`keys`](Self::keys) among the next `some` entries behind `last`; also returns where
+    /// to continue, `None` at the end.
     pub(crate) fn some_keys(
         &self,
         last: Bound<Key>,

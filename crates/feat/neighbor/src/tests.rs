@@ -129,7 +129,7 @@ fn a_silent_neighbour_is_reported_to_the_network_by_the_protocols_own_error() {
         assert_eq!(b.find(ip(7)).map(|n| n.state), Some(State::Failed));
         assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(family).failed, 1);
         assert_eq!(b.count(&glean, "packets held"), 2);
-        // It comes back by itself: all nodes are to know.
+        // The neighbour comes back by itself: all nodes must know.
         b.hear(0, ip(7), mac(7), false);
         b.packet(0, ip(7), 3);
         b.turn();
@@ -151,7 +151,7 @@ fn an_ipv4_packet_may_wait_for_an_ipv6_neighbour() {
     b.reply(ip6(7), mac(7));
     b.lab.until("the packet", |lab| lab.sent_frames() == 1);
     assert_eq!(b.released(), [(mac(7), 0x0800, 1)]);
-    // It fails, and comes back: that node's silence ends, too.
+    // The neighbour fails, and comes back: that node's silence ends, too.
     crate::remove(&mut b.lab.c, b.sw_if, ip6(7)).unwrap();
     quick(&mut b, 10);
     b.inject(0, "stub4-incomplete", dpo, [192, 0, 2, 9].into(), 2);
@@ -312,7 +312,7 @@ fn a_failed_neighbour_that_is_deleted_is_asked_for_again() {
     let mut b = Bench::of(2);
     for (ip, ..) in BOTH {
         for flush in [false, true] {
-            // It is silent for a second now.
+            // The node is silent for a second now.
             b.packet(0, ip(7), 1);
             until_failed(&mut b, 1);
             b.asked();

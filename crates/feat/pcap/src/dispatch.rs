@@ -38,7 +38,7 @@ struct Running {
 #[derive(Default)]
 pub(crate) struct Dispatching(Option<Running>);
 
-/// What a worker gives at the end.
+/// A worker's share at the end.
 type OfWorker = (usize, Vec<Dispatch>, HashMap<u16, PacketTrace>);
 
 /// A capture that runs, as `status` shows it.
@@ -192,7 +192,7 @@ impl Names {
         self.nodes.get(usize::from(id.0)).map_or("?", String::as_str)
     }
 
-    /// What stands before a packet's bytes.
+    /// Returns the bytes that stand before a packet's own.
     fn head(&self, worker: usize, d: &Dispatch, trace: Option<&PacketTrace>) -> Vec<u8> {
         let marks = [
             (Flags::CHAINED, "chained"),

@@ -72,7 +72,7 @@ pub struct Plan {
     pub bytes: u32,
     /// Interface; `None` for all.
     pub sw_if: Option<SwIfIndex>,
-    /// Of dropped packets only those with this reason; see [`reason`].
+    /// Only dropped packets with this reason; see [`reason`].
     pub error: Option<u32>,
     /// Only packets that match.
     pub filter: Option<Arc<ByteFilter>>,
@@ -122,7 +122,7 @@ const ARCS: [(&str, &str); 3] =
 
 struct Running {
     plan: Plan,
-    /// What it captures, in words: the name of the interface, even if it is deleted.
+    /// Scope in words: the name of the interface, even if it is deleted.
     of: String,
     /// Packets captured so far, by worker.
     taken: Vec<Arc<AtomicU64>>,
@@ -302,7 +302,7 @@ fn enable(c: &mut Control, sw_if: SwIfIndex) {
 /// A capture that has ended, and is still to be written.
 pub struct Ended {
     plan: Plan,
-    /// What workers have, which they give between two loops.
+    /// Buffers of workers, which they give between two loops.
     given: mpsc::Receiver<Box<Buffer>>,
 }
 
@@ -365,7 +365,7 @@ const PIECE: usize = 64 << 10;
 const EMPTY_HEADER: [u8; 14] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00];
 
 /// Writes a classic pcap file, replacing one of the same name; a symbolic link there is not
-/// followed. It has the link type of Ethernet unless all packets begin with their IP header.
+/// followed. The file has the link type of Ethernet unless all packets begin with their IP header.
 fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> Result<(), FileError> {
     let failed = |source| FileError { attempt: "write", path: path.to_owned(), source };
     let mut file = client::replacement(path, &CAPTURES)?;

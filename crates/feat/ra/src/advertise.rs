@@ -46,8 +46,7 @@ fn change<R>(
     Some(f(&port.config, &mut port.progress))
 }
 
-/// Begins again: the first advertisements come in short intervals. What has been answered recently
-/// does not count.
+/// Begins again: the first advertisements come in short intervals. Recent answers do not count.
 pub(crate) fn restart(c: &mut Control, sw_if: SwIfIndex) {
     let sends = change(c, sw_if, |config, progress| {
         progress.initial_sent = 0;
@@ -86,7 +85,7 @@ fn may_tell_all(p: &Progress, now: Instant) -> bool {
 /// Advertises to all, and says when to do so next.
 fn tell_all(c: &mut Control, sw_if: SwIfIndex, now: Instant) {
     let Some((view, src)) = sender(c, sw_if) else {
-        // It is tried again when the interface comes up.
+        // The next try is when the interface comes up.
         change(c, sw_if, |_, p| (p.known, p.asked) = (false, false));
         return;
     };
@@ -148,7 +147,7 @@ fn solicited(c: &mut Control, asked: RouterSolicited) {
     if alone {
         send(c, &view, &Way { mac: view.mac, src: own, dst: src, dst_mac: mac }, now);
     } else {
-        // As VPP: to all by its address, to the host by its MAC address.
+        // VPP does the same: to all by its address, to the host by its MAC address.
         let dst_mac = if src.is_unspecified() { None } else { Some(mac) };
         let way = Way::group(view.mac, own, ALL_NODES);
         let way = Way { dst_mac: dst_mac.unwrap_or(way.dst_mac), ..way };

@@ -24,7 +24,7 @@ pub const MAX_ROUTERS: usize = 8;
 /// (RFC 4862 section 5.5.3).
 const TWO_HOURS: Duration = Duration::from_secs(7200);
 
-/// What an interface takes from advertisements.
+/// Parts of advertisements that an interface takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Takes {
     /// Routes to routers that offer themselves as default routers, besides addresses.
@@ -87,7 +87,7 @@ pub(crate) fn init(c: &mut Control) {
             clear(c, i);
             c.state::<Ports>().borrow_mut().all.remove(&i);
         }
-        // It may be another link when it comes up.
+        // The link may be another one when it comes up.
         InterfaceEvent::State(i) if takes(c, i).is_some() => {
             let is_up = interface::view(c, i).is_ok_and(|view| view.is_up());
             if is_up {
@@ -189,7 +189,7 @@ fn clear(c: &mut Control, sw_if: SwIfIndex) {
 fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) {
     let of_it = IfAddress { addr: ip.to_bits(), len: 64 };
     if c.state::<Ip6>().borrow().is_found(sw_if, of_it) {
-        // It is there.
+        // The address is there: removal cannot fail.
         let _ = address::remove(c, sw_if, ip.to_bits(), 64);
     }
 }

@@ -1,4 +1,4 @@
-//! What the router advertises, by interface.
+//! Contents of the router's advertisements, by interface.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -24,7 +24,7 @@ pub const MAX_INITIAL: (u8, u8) = (3, 16);
 /// How long what is advertised holds, in seconds; all ones: for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lifetimes {
-    /// It is valid.
+    /// Seconds for which the prefix is valid.
     pub valid: u32,
     /// Addresses from it are preferred, no longer than it is valid.
     pub preferred: u32,
@@ -50,7 +50,7 @@ pub struct Prefix {
     pub autonomous: bool,
     /// Its addresses are on the link.
     pub on_link: bool,
-    /// It is sent.
+    /// True if advertisements contain the prefix.
     pub advertised: bool,
     /// The lifetimes end at this time, rather than counting from each advertisement on.
     pub since: Option<Instant>,
@@ -86,7 +86,7 @@ impl Prefix {
 pub enum Preference {
     /// Below others.
     Low,
-    /// As others.
+    /// Equal to others.
     #[default]
     Medium,
     /// Above others.
@@ -141,7 +141,7 @@ pub struct Route {
     pub preference: Preference,
 }
 
-/// What is advertised on an interface, with the defaults of VPP.
+/// Advertisements of an interface, with the defaults of VPP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Advertisements are sent.
@@ -221,7 +221,7 @@ pub enum RaError {
     Unknown {
         /// Name of the interface.
         interface: String,
-        /// What is not there.
+        /// Name of the missing part.
         what: String,
         /// The prefix is there with another length.
         other_length: bool,
@@ -229,7 +229,7 @@ pub enum RaError {
     /// There is no room.
     #[error("no room for another {0}: the limit is {1}")]
     Full(&'static str, usize),
-    /// It is not what hosts can use.
+    /// Hosts cannot use the value.
     #[error("{0} cannot be advertised: {1}")]
     Unusable(String, &'static str),
     /// The interface does not exist.

@@ -18,8 +18,8 @@ pub(crate) const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0,
 /// Longest DNS search domain, in characters (RFC 1035 section 3.1 counts two more).
 pub(crate) const MAX_DOMAIN: usize = 63;
 
-// What an interface may have fits the smallest MTU of a link, and so needs no second message: fixed
-// part, MAC address, MTU, prefixes, routes, servers, domains.
+// The most that an interface may have fits the smallest MTU of a link, and needs no second message:
+// fixed part, MAC address, MTU, prefixes, routes, servers, domains.
 const LONGEST: usize = 16
     + 8
     + 8
@@ -125,7 +125,7 @@ pub(crate) fn advertisement(
         m.extend(p.ip.octets());
     }
     for r in &config.routes {
-        // As much of the prefix as its length needs.
+        // Bytes of the prefix that its length needs.
         let bytes = usize::from(r.len).div_ceil(64) * 8;
         m.extend([24, 1 + (bytes / 8) as u8, r.len, r.preference.bits()]);
         m.extend(if cease { 0 } else { r.lifetime }.to_be_bytes());

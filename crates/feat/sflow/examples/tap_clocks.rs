@@ -1,4 +1,4 @@
-//! What sampling costs a worker, in clocks.
+//! Cost of sampling for a worker, in clocks.
 //!
 //! An input makes frames as fast as they are taken and an end frees them; rates are measured in
 //! turn, round by round, and medians shown (least to most): `tap_clocks [rounds] [packets per
@@ -98,7 +98,7 @@ impl Runner for End {
 
 static BENCH: Feature = Feature { name: "bench", nodes: &[&INPUT, &END], ..Feature::DEFAULT };
 
-/// What one rate did in a turn.
+/// Results of one rate in a turn.
 #[derive(Clone, Copy)]
 struct Turn {
     /// Clocks per frame.

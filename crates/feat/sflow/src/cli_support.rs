@@ -1,11 +1,11 @@
-//! What the commands have in common.
+//! Common parts of the commands.
 
 use crate::state::SFlowError;
 use thalweg_cli::CliError;
 use thalweg_device::Interfaces;
 use thalweg_graph::Control;
 
-/// What was refused, as a command's failure.
+/// Converts a refusal to a command's failure.
 pub(crate) fn refused(error: SFlowError) -> CliError {
     let code = error.code();
     CliError::with_code(error, code)

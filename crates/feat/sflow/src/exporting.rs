@@ -127,8 +127,8 @@ pub fn set_uuid(c: &mut Control, uuid: Option<Uuid>) {
     change(c, |export| export.uuid = uuid);
 }
 
-/// Takes what a configuration of hsflowd's says. What it does not say becomes what it is by
-/// default, but for the sampling rate.
+/// Takes the settings of hsflowd's configuration. Settings that it leaves out get their defaults,
+/// but for the sampling rate.
 ///
 /// # Errors
 /// If it is impossible; then nothing has changed.
@@ -169,7 +169,7 @@ pub fn take_configuration(c: &mut Control, conf: &HsflowdConf) -> Result<(), SFl
     Ok(())
 }
 
-/// Whether datagrams may be so long.
+/// Checks that datagrams may be so long.
 fn check_datagrams(bytes: usize) -> Result<(), SFlowError> {
     let usual = AgentConfig::new(Ipv4Addr::LOCALHOST.into());
     let config = AgentConfig { datagram_bytes: bytes, header_bytes: header_bytes(bytes), ..usual };

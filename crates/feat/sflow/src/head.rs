@@ -27,7 +27,7 @@ fn word(header: &[u8], at: usize) -> u16 {
 }
 
 impl<'h> Head<'h> {
-    /// Of a packet that begins with its Ethernet header.
+    /// Reads the head of a packet that begins with its Ethernet header.
     #[inline]
     pub(crate) fn ethernet(header: &'h [u8]) -> Head<'h> {
         let (mut at, mut tag) = (ETHERTYPE_AT, None);
@@ -38,7 +38,7 @@ impl<'h> Head<'h> {
         Head { header, tag, ethertype: word(header, at), network: at + 2 }
     }
 
-    /// Of a packet that begins with its IP header.
+    /// Reads the head of a packet that begins with its IP header.
     #[inline]
     pub(crate) fn ip(header: &'h [u8]) -> Head<'h> {
         let ethertype = match header.first().map(|first| first >> 4) {
@@ -49,7 +49,7 @@ impl<'h> Head<'h> {
         Head { header, tag: None, ethertype, network: 0 }
     }
 
-    /// Of a packet that begins with either. `length` counts the whole packet.
+    /// Reads the head of a packet that begins with either. `length` counts the whole packet.
     pub(crate) fn either(header: &'h [u8], length: usize) -> Head<'h> {
         if is_ip(header, length) { Head::ip(header) } else { Head::ethernet(header) }
     }
@@ -77,7 +77,7 @@ impl<'h> Head<'h> {
         if self.ethertype == ethertype::IPV4 { Tuple::of(ip) } else { None }
     }
 
-    /// What may be changed on the way.
+    /// Returns the headers that may change on the way.
     pub(crate) fn headers(&self) -> Headers {
         Headers { tag: self.tag, tuple: self.tuple() }
     }

@@ -17,7 +17,7 @@ pub enum NetlinkMode {
     Disable,
 }
 
-/// What holds for netlink.
+/// Settings for netlink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetlinkSettings {
     /// When to send.
@@ -35,7 +35,7 @@ impl Default for NetlinkSettings {
 }
 
 impl NetlinkSettings {
-    /// Whether to send, if there are collectors or not.
+    /// True to send, if there are collectors or not.
     #[must_use]
     pub fn wanted(&self, collectors: bool) -> bool {
         match self.mode {

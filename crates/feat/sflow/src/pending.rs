@@ -176,10 +176,10 @@ mod tests {
     use thalweg_buffer::{Cache, Pool, PoolConfig};
     use thalweg_device::SwIfIndex;
 
-    /// What becomes of a frame.
+    /// The fate of a frame.
     #[derive(Clone, Copy, Debug)]
     enum End {
-        /// It leaves as it came.
+        /// The frame leaves as it came.
         Leaves,
         /// Its packets leave in the other order.
         Turned,

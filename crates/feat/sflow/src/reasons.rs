@@ -15,7 +15,7 @@ pub struct Reason {
     pub group: String,
     /// The reason, as VPP names a trap.
     pub trap: String,
-    /// What sFlow calls it.
+    /// The reason in sFlow.
     pub code: DiscardReason,
 }
 

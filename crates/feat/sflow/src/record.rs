@@ -65,7 +65,7 @@ pub struct Headers {
     pub tuple: Option<Tuple>,
 }
 
-/// What became of a sampled packet.
+/// The fate of a sampled packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Disposition {
     /// Unknown, for example because the packet is held.
@@ -128,7 +128,7 @@ pub struct SampleRecord {
     pub at: u64,
     /// The sampled header starts with the IP header, since there is no link-layer header.
     pub bare: bool,
-    /// What became of it.
+    /// The packet's fate.
     pub disposition: Disposition,
 }
 

@@ -24,8 +24,8 @@ pub const RING_SAMPLES: usize = LINES / MAX_LINES;
 
 const MAX_LINES: usize = 1 + MAX_HEADER / LINE;
 
-/// Lines that may wait before the service is woken. It sleeps longer than they take to come only
-/// where samples had been rare.
+/// Lines that may wait before the service is woken. The service sleeps longer than they take to
+/// come only where samples had been rare.
 const MANY: u64 = LINES as u64 / 8;
 
 /// Wakes the service. To ring it costs a system call if the service sleeps, and little if not.

@@ -75,8 +75,8 @@ impl Countdown {
         free
     }
 
-    /// Of the next `n` packets, lets those before the next sample pass, and takes that: how many
-    /// passed. `None` if all have passed.
+    /// Lets those of the next `n` packets pass that are before the next sample, and takes that.
+    /// Returns how many passed; `None` if all have passed.
     #[inline]
     pub fn next(&mut self, n: u64, random: &mut Random) -> Option<u64> {
         if self.pass(n) {

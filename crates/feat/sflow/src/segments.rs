@@ -13,7 +13,7 @@ pub(crate) const MAX_SAMPLES: u64 = 128;
 /// Samples taken of the GSO packets of one frame at most, beyond the first of each.
 pub(crate) const MAX_FRAME_SAMPLES: u64 = 1024;
 
-/// What a packet of a frame is on the wire.
+/// A packet of a frame as on the wire.
 pub(crate) struct Wire {
     plan: Option<Plan>,
     /// Bytes before its data that belong to it.
@@ -22,12 +22,12 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Of packet `i`, which begins `before` bytes before its data.
+    /// Describes packet `i`, which begins `before` bytes before its data.
     pub(crate) fn of(frame: &Frame, i: u8, before: usize, link: Link) -> Wire {
         Wire { plan: plan(frame, i, before, link), before, link }
     }
 
-    /// Whether it begins with its IP header.
+    /// True if it begins with its IP header.
     pub(crate) fn is_bare(&self) -> bool {
         self.link == Link::Ip
     }
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(sequence as usize, 100 + at * 1000);
             assert_eq!(header[headers..], bytes[headers + at * 1000..][..header.len() - headers]);
         }
-        // What routing steps over belongs to it.
+        // Headers that routing steps over belong to the packet.
         assert!(frame.pkt(0).pull(14));
         let wire = Wire::of(&frame, 0, 14, Link::Ethernet);
         assert_eq!(wire.packets(), 4);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(header[headers..], bytes[headers + 3000..]);
         assert_eq!(header[..14], bytes[..14]);
         assert!(frame.pkt(0).push(14).is_some());
-        // What cannot be cut is one packet.
+        // A frame that cannot be cut is one packet.
         frame.pkt(0).meta_mut().offload.gso_size = 0;
         let wire = Wire::of(&frame, 0, 0, Link::Ethernet);
         assert_eq!(wire.packets(), 1);

@@ -45,9 +45,9 @@ pub const HEADER_STEP: u16 = 32;
 /// Which packets of an interface are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Those that it receives.
+    /// Packets that it receives.
     Rx,
-    /// Those that it sends.
+    /// Packets that it sends.
     Tx,
     /// Both.
     Both,
@@ -67,7 +67,7 @@ pub enum SFlowError {
     Unchanged {
         /// The interface.
         name: String,
-        /// Whether it is enabled.
+        /// True if it is enabled.
         enabled: bool,
     },
     /// Polling without a pause.
@@ -121,7 +121,7 @@ impl SFlowError {
     }
 }
 
-/// What holds for all interfaces.
+/// Settings for all interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Sampling rate N, for one packet in N; 0 for none.
@@ -185,7 +185,7 @@ impl Taps {
     pub(crate) fn add(&self, reader: SampleReader, stats: Arc<TapStats>) {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner).push((reader, stats));
     }
-    /// What wakes the service.
+    /// Returns the bell that wakes the service.
     pub(crate) fn bell(&self) -> Bell {
         self.bell.clone()
     }
@@ -198,7 +198,7 @@ impl Taps {
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     generation: u32,
-    /// What was counted under its number before it came.
+    /// Totals under its number before it came.
     born: IfTotals,
 }
 
@@ -212,9 +212,9 @@ const DROPS: usize = 2;
 struct Port {
     /// Its own rate, if it has one.
     rate: Option<OwnRate>,
-    /// Of its link, in bits per second; 0 if that is not known.
+    /// Speed of its link, in bits per second; 0 if unknown.
     speed: u64,
-    /// What its packets begin with.
+    /// Header that its packets begin with.
     link: Link,
     /// On which of [`ARCS`] the tap is enabled.
     on: [bool; ARCS.len()],
@@ -263,7 +263,7 @@ pub struct PortReport {
 /// All that `show sflow` shows.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What holds for all interfaces.
+    /// Settings for all interfaces.
     pub settings: Settings,
     /// Interfaces with sFlow by index.
     pub ports: Vec<PortReport>,
@@ -271,7 +271,7 @@ pub struct Report {
     pub totals: PortTotals,
     /// Dropped packets suppressed by the limit.
     pub drops_suppressed: u64,
-    /// What the service has done, or why it does not run.
+    /// Results of the service, or why it does not run.
     pub service: Result<Status, String>,
     /// Sockets that listen to netlink's samples, counters and drops, where that is known.
     pub listeners: [Option<Listeners>; 3],
@@ -363,7 +363,7 @@ pub(crate) fn ready(c: &mut Control) {
 }
 
 impl SFlow {
-    /// What holds for all interfaces.
+    /// Returns the settings for all interfaces.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -396,7 +396,7 @@ impl SFlow {
         rate.unwrap_or(self.settings.sampling_rate)
     }
 
-    /// What the tap has to know of an interface.
+    /// Returns the message that tells the tap about an interface.
     fn port_message(&self, sw_if: SwIfIndex) -> Option<TapMessage> {
         let port = self.ports.get(&sw_if)?;
         let generation = self.identities.get(&sw_if)?.generation;
@@ -466,13 +466,13 @@ fn arrange_all(c: &mut Control) -> Result<(), SFlowError> {
 /// The rate that an interface is to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
-    /// As before; the general one if it had no sFlow.
+    /// The rate is as before; the general one if it had no sFlow.
     Kept,
     /// The general one, or that of its link's speed.
     General,
     /// Its own; 0 takes nothing.
     Own(u32),
-    /// That of its link's speed: one packet in as many as it has megabits per second.
+    /// The rate of its link's speed: one packet in as many as it has megabits per second.
     Auto,
 }
 
@@ -520,7 +520,7 @@ pub fn enable(c: &mut Control, sw_if: SwIfIndex, rate: Rate) -> Result<(), SFlow
         return Err(SFlowError::Unchanged { name: view.name, enabled: true });
     }
     if !identified {
-        // It was there before this feature: all that was counted is its own.
+        // The interface was there before this feature: all counts are its own.
         state.borrow_mut().identify(sw_if, IfTotals::default());
     }
     let is_first = {
@@ -591,7 +591,7 @@ pub fn set_polling_interval(c: &mut Control, seconds: u32) -> Result<(), SFlowEr
     Ok(())
 }
 
-/// What a number of header bytes is taken as.
+/// Rounds a number of header bytes to a valid one.
 pub(crate) fn header_bytes(bytes: u32) -> u16 {
     let (min, max) = HEADER_BYTES;
     let bytes = bytes.min(u32::from(max)) as u16;
@@ -674,7 +674,7 @@ fn port(c: &Control, sw_if: SwIfIndex) -> Result<InterfaceView, SFlowError> {
     if is_port(&view) { Ok(view) } else { Err(SFlowError::NotAPort(view.name)) }
 }
 
-/// Whether packets are sampled on its kind: not on `local0`, nor on parts of another interface.
+/// True if packets are sampled on its kind: not on `local0`, nor on parts of another interface.
 pub(crate) fn is_port(view: &InterfaceView) -> bool {
     view.sw_if != SwIfIndex(0) && !matches!(view.dev_type, "local" | "sub-interface")
 }
@@ -776,7 +776,7 @@ fn change_some_subs(c: &mut Control) {
     let state = c.state::<SFlow>();
     for _ in 0..SUBS {
         let Some((sub, on)) = state.borrow_mut().changing.pop_front() else { return };
-        // It may have gone since.
+        // The sub-interface may have gone since.
         if interface::view(c, sub).is_err() || state.borrow().subs.contains(&sub) == on {
             continue;
         }

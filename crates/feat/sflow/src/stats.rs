@@ -1,4 +1,4 @@
-//! What the tap counts per interface: written by one worker, read by all.
+//! Counters of the tap per interface: written by one worker, read by all.
 
 use thalweg_device::SwIfIndex;
 use thalweg_graph::stats::{Counter, MAX_INTERFACES};

@@ -182,7 +182,7 @@ fn a_configuration_of_hsflowd_is_taken() {
         "sflow collector add 192.0.2.7 port 7000",
     ];
     assert_eq!(configuration, expected);
-    // What the router would measure otherwise is refused. With a mistake, nothing changes.
+    // Settings that the router cannot follow are refused. With a mistake, nothing changes.
     std::fs::write(&file, "sflow { collector { ip = 192.0.2.8 }\n pcap { dev = eth0 } }").unwrap();
     let error = lab.cli_error(&command).to_string();
     assert!(error.contains("hsflowd.conf:2:2: pcap is not supported"), "{error}");
@@ -213,7 +213,7 @@ fn blocks(page: &str) -> Vec<Vec<&str>> {
     blocks
 }
 
-/// What the pages for operators say can be typed, and the first names each command.
+/// Commands on the pages for operators can be typed, and the first page names each command.
 #[test]
 fn the_pages_for_operators_are_right() {
     let page = include_str!("../../../../docs/sflow.md");

@@ -185,7 +185,7 @@ fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
     let [a, b] = lost(&mut lab);
     let all = a + b;
     assert!(all > 0, "no ring was ever full");
-    // What both have sent is the same, so that half of the loss is fair.
+    // Both have sent the same, so that half of the loss is fair.
     let share = a as f64 / all as f64;
     assert!((0.4..0.6).contains(&share), "{a} and {b} samples lost");
     let json = lab.json();
@@ -299,7 +299,7 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     assert_eq!(lab.count("sflow packets processed"), processed);
     let json = lab.json();
     assert!(json["interfaces"].as_array().unwrap().is_empty());
-    // What was counted stays counted, also when the interfaces are gone.
+    // Counts stay, also when the interfaces are gone.
     assert_eq!(json["samples"]["taken"], 152);
     for sw_if in [a, b] {
         interface::delete(&mut lab.c, sw_if).unwrap();
@@ -317,7 +317,7 @@ fn frames_shown_early_let_no_sample_pass() {
     lab.cli("sflow enable loop0");
     for n in 0..ROUNDS {
         lab.cli(&format!("sflow sampling-rate {}", 1000 + n % 2));
-        // That none was missed, the tap itself asserts.
+        // The tap itself asserts that none was missed.
         lab.receive(0, sw_if, frames(0, [256; 8]));
     }
     let packets = ROUNDS * 8 * 256;
@@ -354,7 +354,7 @@ fn counters_are_polled() {
     lab.close();
 }
 
-/// What the counters say of an interface is what it is when they are sent.
+/// Counter samples describe the interface as it is when they are sent.
 #[test]
 fn counters_follow_the_interface() {
     let mut lab = Lab::new(1);

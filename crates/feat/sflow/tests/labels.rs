@@ -14,7 +14,7 @@ use thalweg_wire::mpls::Stack;
 /// 16.0.0.1 is far away.
 const FAR: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
 
-/// What a sample says of labels.
+/// Records of a sample about labels.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     stacks: Option<(String, Vec<u32>, Vec<u32>)>,

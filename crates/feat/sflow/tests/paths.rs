@@ -1,5 +1,5 @@
-//! What samples say of packets that are routed, bridged, answered and dropped by the real features,
-//! held against what came and left.
+//! Samples of packets that are routed, bridged, answered and dropped by the real features, held
+//! against the packets that came and left.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -196,7 +196,7 @@ fn index(interface: Interface) -> u32 {
 
 const INTERNAL: u32 = 0x3fff_ffff;
 
-/// What happens to a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     Routed {
@@ -275,7 +275,7 @@ fn packet(way: Way, payload: usize) -> (u8, Vec<u8>) {
     }
 }
 
-/// What is sampled of it, as it comes and as it left: that is `sent`.
+/// Returns the expected samples of a packet, as it comes and as it left: that is `sent`.
 fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) -> Vec<Taken> {
     let port_of = |sw_if| (0..=TUNNEL).find(|n| r.lab.sw_if(*n) == sw_if).expect("a port");
     let sw_if = |n| r.lab.sw_if(n).0;
@@ -539,7 +539,7 @@ fn discards_begin_with_the_header_of_their_link() {
     r.lab.close();
 }
 
-/// What came by a sub-interface came by its port: its drops are reported, whatever comes first.
+/// Packets of a sub-interface came by its port: their drops are reported, whatever comes first.
 #[test]
 fn drops_of_sub_interfaces_are_reported_with_their_port() {
     let mut r = Router::new(2);

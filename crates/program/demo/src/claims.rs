@@ -1,4 +1,4 @@
-//! What the demonstration claims, and whether it holds.
+//! Claims of the demonstration, and checks that they hold.
 
 use super::figures::{Accounting, Samples};
 use super::traffic::Traffic;
@@ -21,12 +21,12 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// Whether the truth is in the 95 % interval.
+    /// True if the truth is in the 95 % interval.
     pub fn holds(&self) -> bool {
         self.within(1.0)
     }
 
-    /// Whether the truth is in the interval widened by `factor`.
+    /// True if the truth is in the interval widened by `factor`.
     fn within(&self, factor: f64) -> bool {
         let (e, truth) = (&self.packets, self.truth as f64);
         let low = e.value - factor * (e.value - e.low);
@@ -35,7 +35,7 @@ impl Talker {
     }
 }
 
-/// What was found.
+/// Measurements of a run.
 pub struct Evidence {
     pub traffic: Traffic,
     pub samples: Samples,

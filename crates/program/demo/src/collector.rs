@@ -11,7 +11,7 @@ use thalweg_sflow::estimate::TopTalkers;
 use thalweg_sflow::listen::{ListenOn, Listener, Received};
 use thalweg_sflow::{Datagram, Sample};
 
-/// What has come in.
+/// Counts of received datagrams and samples.
 pub struct Collected {
     pub datagrams: u64,
     pub flow_samples: u64,
@@ -75,7 +75,7 @@ impl Collector {
         Ok(Collector { collected, stop, thread })
     }
 
-    /// What has come in so far.
+    /// Returns the counts so far.
     pub fn collected(&self) -> MutexGuard<'_, Collected> {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -155,7 +155,7 @@ fn end(files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// What runs while the demonstration does.
+/// Parts that run while the demonstration does.
 struct Stage {
     lab: Lab,
     collector: Collector,
@@ -264,7 +264,7 @@ fn play(
     }
 }
 
-/// Whether the router has sent all samples, and the collector has them.
+/// True if the router has sent all samples, and the collector has them.
 fn samples_are_in(stage: &Stage) -> bool {
     let received = stage.collector.collected().flow_samples;
     let taken = stage.poller.latest().map(|(before, now)| {
@@ -391,7 +391,7 @@ fn print_what_next(files: &Files, pid: u32) {
     );
 }
 
-/// Whether `/run/netns` is that of the first user namespace.
+/// True if `/run/netns` is that of the first user namespace.
 fn is_first_user_namespace() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])

@@ -138,7 +138,7 @@ impl Router {
         }
     }
 
-    /// What the router has logged.
+    /// Returns the router's log.
     pub fn log(&self) -> String {
         match self {
             Router::Ours(running) => running.stderr(),

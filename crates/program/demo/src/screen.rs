@@ -28,7 +28,7 @@ impl Screen {
         Ok(Screen::Full { terminal: Terminal::open()?, next: now })
     }
 
-    /// Whether it is time to show something.
+    /// True if it is time to show something.
     pub fn is_due(&self) -> bool {
         let (Screen::Full { next, .. } | Screen::Plain { next }) = self;
         Instant::now() >= *next

@@ -42,7 +42,7 @@ impl Plan {
     }
 }
 
-/// What the programs that made the traffic report.
+/// Reports of the programs that made the traffic.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     pub ping: PingResult,
@@ -85,7 +85,7 @@ pub fn abandon(result: &Receiver<Result<Traffic>>, spared: u32) {
     while Instant::now() < end {
         for pid in children().into_iter().filter(|pid| *pid != spared) {
             if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                // It may have ended by itself just now.
+                // The process may have ended by itself just now.
                 let _ = kill_process(pid, Signal::TERM);
             }
         }

@@ -95,7 +95,7 @@ impl Sheet {
         std::iter::once(self.aligned(&head)).chain(rows)
     }
 
-    /// As lines of text.
+    /// Formats lines of text.
     pub fn text(&self) -> String {
         let lines = self.lines().map(|line| format!("  {}\n", line.trim_end()));
         std::iter::once(format!("{}\n", self.title)).chain(lines).collect()
@@ -143,13 +143,13 @@ impl Moment<'_> {
         format!("{:4.1} s  {}", self.seconds, self.phase)
     }
 
-    /// As a block of text.
+    /// Formats a block of text.
     pub fn text(&self) -> String {
         let sheets = self.sheets().iter().map(Sheet::text).collect::<String>();
         format!("--- {}\n{sheets}", self.headline())
     }
 
-    /// Whether packets of the hosts passed between the two readings.
+    /// True if packets of the hosts passed between the two readings.
     pub fn has_traffic(&self) -> bool {
         let received =
             |f: &Figures| f.interfaces.iter().map(|i| i.count("rx_packets")).sum::<u64>();

@@ -116,7 +116,7 @@ fn read(args: &Args) -> anyhow::Result<HsflowdConf> {
     Ok(conf)
 }
 
-/// What is set by signals.
+/// Flags that signals set.
 struct Flags {
     stop: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
@@ -176,7 +176,7 @@ fn run(args: &Args, mut conf: HsflowdConf, lines: &Log) -> anyhow::Result<()> {
         let _ = heard.context("cannot poll for messages")?;
         relay.tick(Instant::now());
         if relay.drops_too_many() && wanted.channels.contains(&Channel::Dropmon) {
-            // It stops a monitor that it has started.
+            // Dropping the receiver stops a monitor that it has started.
             drop(receiver);
             wanted.channels.retain(|channel| *channel != Channel::Dropmon);
             wanted.start_drops = None;

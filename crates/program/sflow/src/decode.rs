@@ -141,7 +141,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     kind == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// What is written of each datagram.
+/// Output for each datagram.
 enum Show {
     Text(Box<Printer>),
     Packets(PcapOut),

@@ -65,7 +65,7 @@ impl Args {
     }
 }
 
-/// What was heard.
+/// Totals of received messages.
 #[derive(Default)]
 struct Totals {
     samples: u64,
@@ -276,7 +276,7 @@ fn counters_text(p: &PortCounters<'_>, line: &mut String) {
     optional(line, "unknown", Some(p.unknown).filter(|n| *n > 0));
 }
 
-/// What is counted in both directions: received, sent.
+/// Returns the counters of both directions: received, sent.
 fn pairs(p: &PortCounters<'_>) -> [(&'static str, u64, u64); 6] {
     [
         ("octets", p.rx_octets, p.tx_octets),

@@ -34,13 +34,13 @@ impl Batch {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Whether it is time to send it, given how long the next datagram may be.
+    /// True if it is time to send it, given how long the next datagram may be.
     #[must_use]
     pub fn is_full(&self, next: usize) -> bool {
         self.len() >= FULL_DATAGRAMS || self.bytes.len() + next > FULL_BYTES

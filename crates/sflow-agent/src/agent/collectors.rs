@@ -212,10 +212,10 @@ impl CollectorConfig {
 /// Most characters of a device's name.
 const DEVICE: usize = 15;
 
-/// Whether nothing below a directory of the system can have this name.
+/// True if nothing below a directory of the system can have this name.
 fn bad_name(name: &str, longest: usize) -> bool {
     let special = name.is_empty() || name == "." || name == "..";
-    // What means something in a command line would not come back from a document.
+    // Characters with a meaning in a command line would not come back from a document.
     let odd = |c: char| c.is_whitespace() || c.is_control() || "/{}|\"'#\\".contains(c);
     special || name.len() > longest || name.contains(odd)
 }
@@ -224,7 +224,7 @@ fn of_device(device: &str, error: nix::Error) -> io::Error {
     io::Error::new(io::Error::from(error).kind(), format!("{device}: {error}"))
 }
 
-/// What became of the datagrams for one collector.
+/// Counts of datagrams for one collector.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CollectorStats {
     /// Datagrams sent.
@@ -233,9 +233,9 @@ pub struct CollectorStats {
     pub bytes: u64,
     /// Datagrams not sent, or known to be lost.
     pub send_errors: u64,
-    /// Of these, for lack of room in the send buffer.
+    /// Errors among these for lack of room in the send buffer.
     pub would_block: u64,
-    /// Of these, refused with ICMP port unreachable.
+    /// Errors among these for ICMP port unreachable.
     pub refused: u64,
     /// The address, once a name is known to have it.
     pub addr: Option<SocketAddr>,
@@ -270,7 +270,7 @@ struct Target {
     namespace: Identity,
     next_look: Instant,
     stats: CollectorStats,
-    /// What was logged last, and when.
+    /// The latest logged state and its time.
     logged: Option<(bool, Instant)>,
 }
 
@@ -409,13 +409,13 @@ impl Collectors {
         Collectors::default()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
 
-    /// Whether these are the ones that there are, in this order.
+    /// True if these are the present collectors, in this order.
     #[must_use]
     pub fn are(&self, configs: &[CollectorConfig]) -> bool {
         self.targets.iter().map(|t| &t.config).eq(configs)
@@ -431,7 +431,7 @@ impl Collectors {
         self.targets = configs.iter().map(target).collect();
     }
 
-    /// What was sent, by collector.
+    /// Returns the counts by collector.
     pub fn stats(&self) -> impl ExactSizeIterator<Item = (&CollectorConfig, &CollectorStats)> {
         self.targets.iter().map(|t| (&t.config, &t.stats))
     }
@@ -549,7 +549,7 @@ mod tests {
         });
     }
 
-    /// Those that stay keep their counts; those that go and come start over.
+    /// Collectors that stay keep their counts; collectors that go and come start over.
     #[test]
     fn collectors_come_and_go() {
         let now = Instant::now();

@@ -34,7 +34,7 @@ pub struct AddressPrefix {
 }
 
 impl AddressPrefix {
-    /// Whether the prefix holds the address.
+    /// True if the prefix holds the address.
     #[must_use]
     pub fn contains(&self, addr: IpAddr) -> bool {
         let bits = u32::from(self.length);

@@ -11,9 +11,9 @@ use super::{AddressPrefix, LocalAddress, elect_agent_address};
 /// How the agent's address is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentChoice {
-    /// It is given.
+    /// The configured address.
     pub address: Option<IpAddr>,
-    /// It is one of this device.
+    /// An address of this device.
     pub device: Option<String>,
     /// One of these prefixes, the first that any address is in.
     pub preferred: Vec<AddressPrefix>,
@@ -53,7 +53,7 @@ impl AgentChoice {
     }
 }
 
-/// What the kernel says of IPv6 addresses in `/proc/net/if_inet6`.
+/// Flags of IPv6 addresses in `/proc/net/if_inet6`.
 const TENTATIVE: u32 = 0x40;
 /// See [`TENTATIVE`].
 const PERMANENT: u32 = 0x80;

@@ -101,7 +101,7 @@ pub enum AgentError {
     /// Too short or too long.
     #[error("datagrams of {found} bytes are out of range: {min} to {max} are possible")]
     DatagramBytes {
-        /// What was asked for.
+        /// The configured length.
         found: usize,
         /// The least possible.
         min: usize,
@@ -148,7 +148,7 @@ impl AgentConfig {
 /// A packet that was sampled.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowSampleIn<'a> {
-    /// Who sampled it.
+    /// The source that sampled it.
     pub source: DataSource,
     /// Sampling rate N: one packet in N is sampled.
     pub rate: u32,
@@ -160,7 +160,7 @@ pub struct FlowSampleIn<'a> {
     pub input: u32,
     /// Where it went.
     pub output: Interface,
-    /// What the header begins with.
+    /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
     /// Bytes of the packet as the dataplane has it.
     pub frame_length: u32,
@@ -169,14 +169,14 @@ pub struct FlowSampleIn<'a> {
     pub stripped: u32,
     /// The first bytes of the packet; what is longer than configured is cut.
     pub header: &'a [u8],
-    /// What else is known; sent in reverse order, before the header.
+    /// More records; sent in reverse order, before the header.
     pub records: &'a [FlowRecord<'a>],
 }
 
 /// A packet that was discarded.
 #[derive(Debug, Clone, Copy)]
 pub struct DiscardIn<'a> {
-    /// Who discarded it; [`DataSource::NONE`] as hsflowd has it.
+    /// The source that discarded it; [`DataSource::NONE`] as in hsflowd.
     pub source: DataSource,
     /// Notifications that were suppressed since the source started.
     pub drops: u64,
@@ -186,7 +186,7 @@ pub struct DiscardIn<'a> {
     pub output: u32,
     /// Why.
     pub reason: DiscardReason,
-    /// What the header begins with.
+    /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
     /// The length that is sent. hsflowd does not count the stripped bytes for discarded packets.
     pub frame_length: u32,
@@ -194,7 +194,7 @@ pub struct DiscardIn<'a> {
     pub stripped: u32,
     /// The first bytes of the packet; what is longer than configured is cut.
     pub header: &'a [u8],
-    /// What else is known; sent in reverse order, before the header.
+    /// More records; sent in reverse order, before the header.
     pub records: &'a [FlowRecord<'a>],
 }
 
@@ -209,7 +209,7 @@ pub struct InterfaceCountersIn<'a> {
     pub ethernet: Option<EthernetCounters>,
 }
 
-/// What became of samples and datagrams.
+/// Counts of samples and datagrams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentStats {
     /// Flow samples packed.
@@ -253,7 +253,7 @@ struct SourceState {
     discard_drops: Cumulative,
 }
 
-/// What is known of data sources. Interfaces are found by index, without hashing.
+/// State of data sources. Interfaces are found by index, without hashing.
 #[derive(Debug, Default)]
 struct Sources {
     interfaces: Vec<Option<SourceState>>,
@@ -316,7 +316,7 @@ const FORMER_NAMES: usize = 16;
 /// An address and a sub-agent: what collectors know an agent by.
 type Name = (IpAddr, u32);
 
-/// What is numbered under a name: datagrams, and samples by source.
+/// Numbers under a name: of datagrams, and of samples by source.
 #[derive(Debug)]
 struct Numbering {
     encoder: DatagramEncoder,
@@ -401,25 +401,25 @@ impl<T: Transport> Agent<T> {
         self.former.push((before, Numbering { encoder, sources }));
     }
 
-    /// What is known of sources under any name.
+    /// Returns the state of sources under any name.
     fn all_sources(&mut self) -> impl Iterator<Item = &mut Sources> {
         let former = self.former.iter_mut().map(|(_, numbering)| &mut numbering.sources);
         std::iter::once(&mut self.sources).chain(former)
     }
 
-    /// What was packed.
+    /// Returns the counts of samples and datagrams.
     #[must_use]
     pub fn stats(&self) -> &AgentStats {
         &self.stats
     }
 
-    /// What takes the datagrams.
+    /// Returns the transport of the datagrams.
     #[must_use]
     pub fn transport(&self) -> &T {
         &self.transport
     }
 
-    /// What takes the datagrams.
+    /// Returns the transport of the datagrams.
     pub fn transport_mut(&mut self) -> &mut T {
         &mut self.transport
     }

@@ -356,7 +356,7 @@ fn a_name_that_comes_back_goes_on_with_its_numbers() {
     let first = config().sub_agent_id;
     assert_eq!(run(&mut agent, 100), (first, 1, 1, 100));
     assert_eq!(run(&mut agent, 200), (first, 2, 2, 200));
-    // What waits has the old name.
+    // Waiting samples have the old name.
     assert!(agent.flow_sample(now, &sample(1, 250, 0)));
     agent.reconfigure(&named(77), now).unwrap();
     assert_eq!(run(&mut agent, 300), (77, 1, 1, 300));

@@ -22,7 +22,7 @@ const CALL: usize = 32;
 /// From this number of consecutive datagrams of equal length on, the kernel splits them (UDP GSO).
 /// Captures on the way show them uncut, so it is for rates at which single ones do not matter.
 const RUN: usize = 32;
-/// What is asked for as send buffer: a batch for a device that is busy.
+/// Requested send buffer in bytes: a batch for a device that is busy.
 const SEND_BUFFER: usize = 4 << 20;
 
 /// A connected UDP socket that sends many datagrams at once.
@@ -47,7 +47,7 @@ impl UdpSender {
     /// Sends a batch and counts what became of it.
     ///
     /// # Errors
-    /// If the socket is of no use any more. What was not sent is counted.
+    /// If the socket is no longer usable. Unsent datagrams are counted.
     pub(super) fn send(&mut self, batch: &Batch, stats: &mut CollectorStats) -> io::Result<()> {
         let mut at = 0;
         // Errors are answers to an earlier datagram, which is lost, or to this one, which has not
@@ -138,7 +138,7 @@ impl UdpSender {
     }
 }
 
-/// Whether an ICMP error is reported as this (Linux's `icmp_err_convert` and `icmpv6_err_convert`).
+/// True if an ICMP error is reported as this (Linux's `icmp_err_convert` and `icmpv6_err_convert`).
 fn is_answer(error: Errno) -> bool {
     matches!(
         error,

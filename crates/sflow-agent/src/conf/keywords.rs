@@ -224,7 +224,7 @@ pub(super) fn idle(reader: Reader, object: &str, word: &str) -> Option<&'static 
     }
 }
 
-/// Who decides the rate of what `thalweg agent` sends.
+/// Reason why `thalweg agent` sets no sampling rate.
 pub(super) const SENDER: &str = "the source of the samples sets the rate";
 
 /// A collector that was not named yet.

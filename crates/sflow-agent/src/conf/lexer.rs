@@ -1,6 +1,6 @@
 //! The words of the text, with their places.
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A word, or what stood in quotes.

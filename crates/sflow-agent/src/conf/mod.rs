@@ -32,7 +32,7 @@ use thalweg_sflow::value::Uuid;
 use keywords::{Keyword, SFLOW, Value};
 use lexer::{Kind, Token, tokens};
 
-/// Who reads the file: not every word means something to each.
+/// The reader of the file: not every word means something to each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     /// The agent that runs by itself.
@@ -112,7 +112,7 @@ pub struct DropmonConf {
     pub force: bool,
     /// The kernel's own drops.
     pub software: bool,
-    /// Those of devices.
+    /// Drops of devices.
     pub hardware: bool,
     /// Report the kernel's reason by name.
     pub reason_names: bool,
@@ -145,7 +145,7 @@ impl Default for DropmonConf {
     }
 }
 
-/// What the file says.
+/// Settings of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HsflowdConf {
     /// Seconds between counter samples of the host and of Linux interfaces; 0 sends none.
@@ -198,7 +198,7 @@ impl Default for HsflowdConf {
 pub struct Problem {
     /// The file's name, line and column.
     pub place: String,
-    /// What is wrong, and what would be right.
+    /// The fault, and the remedy.
     pub message: String,
     /// The line, and below it what marks the place.
     pub excerpt: String,
@@ -288,7 +288,7 @@ struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     next: usize,
     conf: HsflowdConf,
-    /// What was said last of lengths.
+    /// The latest word about lengths.
     lengths: Option<Token<'a>>,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,

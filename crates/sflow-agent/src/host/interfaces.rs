@@ -47,7 +47,7 @@ pub(super) fn totals(links: &[Link]) -> Option<HostNetIo> {
         for (field, count) in [
             (&mut sum.packets_in, s.rx_packets),
             (&mut sum.errors_in, s.rx_errors),
-            // As /proc/net/dev shows them.
+            // /proc/net/dev adds the two as well.
             (&mut sum.drops_in, s.rx_dropped.wrapping_add(s.rx_missed_errors)),
             (&mut sum.packets_out, s.tx_packets),
             (&mut sum.errors_out, s.tx_errors),
@@ -64,7 +64,7 @@ pub(super) fn totals(links: &[Link]) -> Option<HostNetIo> {
 pub struct LinuxInterface {
     /// Its name.
     pub name: String,
-    /// Its counters. What Linux does not count is all ones.
+    /// Its counters; all ones for those that Linux does not have.
     pub counters: InterfaceCounters,
 }
 

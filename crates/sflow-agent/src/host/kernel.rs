@@ -1,4 +1,4 @@
-//! What the kernel counts, from the texts under `/proc`. Fields are found by name: kernels have
+//! Counters of the kernel, from the texts under `/proc`. Fields are found by name: kernels have
 //! added some in the middle.
 
 use thalweg_sflow::model::{HostCpu, HostIcmp, HostIp, HostMemory, HostTcp, HostUdp};

@@ -2,7 +2,7 @@
 //! netlink.
 //!
 //! Reading them may take milliseconds, or long where a disk hangs, so it is an [`BackgroundTask`];
-//! a [`HostPoller`] says when. What cannot be read is left out.
+//! a [`HostPoller`] says when. Unreadable parts are left out.
 
 mod disk;
 mod interfaces;
@@ -26,7 +26,7 @@ pub use interfaces::{LinuxInterface, linux_interface};
 pub const DEFAULT_INTERVAL: u32 = 30;
 /// `os_name` of Linux.
 const LINUX: u32 = 2;
-/// What the standard allows for a host's name and for its release.
+/// Maximum lengths of a host's name and of its release, in bytes.
 const NAME: (usize, usize) = (64, 32);
 
 /// A host's counters. Blocks that cannot be read are missing.
@@ -79,7 +79,7 @@ impl HostCounters {
         }
     }
 
-    /// What is in files under `root`.
+    /// Reads the files under `root`.
     fn read_files(root: &Path) -> HostCounters {
         let file = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
         let ticks = rustix::param::clock_ticks_per_second();

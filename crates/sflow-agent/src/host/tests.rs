@@ -4,7 +4,7 @@ use thalweg_sflow::decode::{Datagram, Sample};
 use thalweg_sflow::model::{DataSource, HostAdapter, Tag};
 use thalweg_wire::ethernet::MacAddr;
 
-/// Of a reading, however busy the processors are.
+/// Time limit of a reading, however busy the processors are.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -30,7 +30,7 @@ fn a_host_without_files_has_a_name() {
     assert_eq!(HostCounters::default().records().len(), 2);
 }
 
-/// What an older kernel lacks and a newer one has in the middle changes nothing else.
+/// Fields that an older kernel lacks, or a newer one has in the middle, change nothing else.
 #[test]
 fn fields_are_found_by_name() {
     let text = "Ip: Forwarding DefaultTTL InReceives\nIp: 1 63 77\n\

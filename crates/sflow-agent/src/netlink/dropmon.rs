@@ -12,7 +12,7 @@ use thalweg_sflow::value::Text;
 pub const FAMILY: &str = "NET_DM";
 /// The group that alerts are sent to.
 pub const GROUP: &str = "events";
-/// What the kernel module is called.
+/// Name of the kernel module.
 pub const MODULE: &str = "drop_monitor";
 /// Maximum length of the name of a trap or group in bytes, without NUL.
 pub const MAX_NAME: usize = 63;
@@ -48,12 +48,12 @@ const REASON: u16 = 23;
 const PORT_IFINDEX: u16 = 0;
 const PORT_NAME: u16 = 1;
 
-/// A dropped packet. What a sender does not know is 0 or `None`.
+/// A dropped packet. Fields that a sender does not know are 0 or `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketDrop<'a> {
     /// Interface that it came in by, 0 unknown.
     pub input: u32,
-    /// That interface's name.
+    /// Name of that interface.
     pub input_name: Option<Text<'a>>,
     /// Ethernet type; hsflowd passes over drops without it.
     pub protocol: u16,
@@ -180,7 +180,7 @@ impl<'a> PacketDrop<'a> {
     }
 }
 
-/// Whether bytes that are not flagged can be attributes: with an index of the usual width, not 0.
+/// True if bytes that are not flagged can be attributes: with an index of the usual width, not 0.
 fn looks_nested(value: &[u8]) -> bool {
     let mut index = false;
     let fits = Attributes::new(value).all(|a| {
@@ -192,8 +192,8 @@ fn looks_nested(value: &[u8]) -> bool {
     fits && index
 }
 
-/// What to ask of the kernel's drop monitor, in the order in which it must be asked. Each is a
-/// message to the family with its header still to be filled in.
+/// Requests to the kernel's drop monitor, in the order in which it must get them. Each is a message
+/// to the family with its header still to be filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// Whole packets rather than counts, with a length and a queue limit. Refused
@@ -208,14 +208,14 @@ pub enum Control {
     Start {
         /// The kernel's own drops.
         software: bool,
-        /// Those of devices.
+        /// Drops of devices.
         hardware: bool,
     },
     /// End.
     Stop {
         /// The kernel's own drops.
         software: bool,
-        /// Those of devices.
+        /// Drops of devices.
         hardware: bool,
     },
 }

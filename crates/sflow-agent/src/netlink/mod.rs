@@ -60,7 +60,7 @@ impl fmt::Display for Channel {
     }
 }
 
-/// What to do about a family that is missing.
+/// Returns the remedy for a family that is missing.
 fn missing(channel: Channel) -> String {
     let Some((family, _, module)) = channel.family() else { return String::new() };
     let place = match channel {

@@ -12,7 +12,7 @@ use thalweg_wire::ethernet::ethertype;
 pub const FAMILY: &str = "psample";
 /// The group that samples are sent to.
 pub const GROUP: &str = "packets";
-/// What the kernel module is called.
+/// Name of the kernel module.
 pub const MODULE: &str = "psample";
 
 /// `SAMPLE_GROUP` of packets that a software router received, as hsflowd expects it.
@@ -38,7 +38,7 @@ const PROTO: u16 = 14;
 const USER_COOKIE: u16 = 15;
 const SAMPLE_PROBABILITY: u16 = 16;
 
-/// A sampled packet. What a sender does not know is 0 or `None`.
+/// A sampled packet. Fields that a sender does not know are 0 or `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketSample<'a> {
     /// Interface that it came in by, 0 unknown.
@@ -57,8 +57,8 @@ pub struct PacketSample<'a> {
     pub probability: bool,
     /// The packet's first bytes.
     pub data: &'a [u8],
-    /// What the packet begins with: sFlow's header protocol from software routers, an Ethernet type
-    /// from the kernel.
+    /// Protocol that the packet begins with: sFlow's header protocol from software routers, an
+    /// Ethernet type from the kernel.
     pub protocol: Option<u16>,
     /// Transmit queue.
     pub queue: Option<u16>,
@@ -87,8 +87,9 @@ impl<'a> PacketSample<'a> {
         }
     }
 
-    /// What [`data`](Self::data) begins with, in sFlow's terms. The kernel hands over Ethernet
-    /// frames wherever there is Ethernet, and says of IP packets from elsewhere what they are.
+    /// Returns the protocol that [`data`](Self::data) begins with, in sFlow's terms. The kernel
+    /// hands over Ethernet frames wherever there is Ethernet, and says of IP packets from elsewhere
+    /// what they are.
     #[must_use]
     pub fn header_protocol(&self) -> HeaderProtocol {
         match self.protocol.map(u32::from).map(HeaderProtocol) {
@@ -167,8 +168,8 @@ impl<'a> PacketSample<'a> {
     }
 }
 
-/// What the first bytes of a packet are that the kernel says is of this Ethernet type: an IP header
-/// of that length, or the Ethernet header in front of it.
+/// Returns the protocol of a packet's first bytes, for one that the kernel says is of this Ethernet
+/// type: an IP header of that length, or the Ethernet header in front of it.
 pub(crate) fn begins_with(ether_type: u16, data: &[u8], length: u32) -> HeaderProtocol {
     let version = data.first().map(|first| first >> 4);
     let is_length = |at: usize, more: u32| {
@@ -303,7 +304,7 @@ mod tests {
         );
     }
 
-    /// As VPP 26.06 sends it, byte by byte (little-endian machines).
+    /// VPP 26.06 sends the same, byte by byte (little-endian machines).
     #[cfg(target_endian = "little")]
     #[test]
     fn the_bytes_are_those_of_vpp() {

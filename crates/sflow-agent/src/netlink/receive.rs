@@ -30,7 +30,7 @@ const TURN: usize = 128;
 pub struct StartDrops {
     /// The kernel's own drops.
     pub software: bool,
-    /// Those of devices.
+    /// Drops of devices.
     pub hardware: bool,
     /// Bytes of each packet.
     pub truncate: u32,
@@ -46,7 +46,7 @@ impl Default for StartDrops {
     }
 }
 
-/// What to listen to.
+/// Channels and options of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiverConfig {
     /// Which channels.
@@ -55,7 +55,7 @@ pub struct ReceiverConfig {
     pub receive_buffer: usize,
     /// How long until a family that was missing is looked for again.
     pub retry: Duration,
-    /// Whether to start the kernel's drop monitor; it is stopped at the end.
+    /// Options to start the kernel's drop monitor, which is stopped at the end; `None` starts none.
     pub start_drops: Option<StartDrops>,
 }
 
@@ -130,9 +130,9 @@ pub enum Notice {
     TooLong(Channel, usize),
     /// The kernel's drop monitor was started.
     DropsStarted,
-    /// It runs already, started by another program.
+    /// The monitor runs already, started by another program.
     DropsRunning,
-    /// It could not be started.
+    /// The monitor could not be started.
     DropsRefused(io::Error),
 }
 
@@ -169,7 +169,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What comes in.
+/// An incoming message, or a notice.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A message.
@@ -232,7 +232,7 @@ impl Receiver {
         }
     }
 
-    /// What becomes readable when there is something.
+    /// Returns descriptors that become readable when there is something.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.feeds.iter().filter_map(|feed| feed.port.as_ref().map(Port::as_fd))
     }
@@ -243,7 +243,7 @@ impl Receiver {
         self.look
     }
 
-    /// Whether a channel is heard.
+    /// True if a channel is heard.
     #[must_use]
     pub fn hears(&self, channel: Channel) -> bool {
         self.feeds.iter().any(|feed| feed.channel == channel && feed.port.is_some())

@@ -7,7 +7,7 @@ use thalweg_netlink::wire::Header;
 use thalweg_netlink::{Family, HIGHEST_SENDABLE_GROUP, Port, Protocol, rows, socket_table};
 use thiserror::Error;
 
-/// What the system is asked to keep of what was sent.
+/// Requested send buffer in bytes.
 const SEND_BUFFER: usize = 1 << 20;
 /// Most bytes of a datagram of several messages: half of what hsflowd reads at a time. The system
 /// allocates it in one piece, with some hundred bytes of its own.
@@ -38,7 +38,7 @@ pub enum OpenError {
     Socket(#[from] io::Error),
 }
 
-/// What was sent.
+/// Counts of sent messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SendStats {
     /// Messages handed to the system.
@@ -55,7 +55,7 @@ pub struct SendStats {
 #[derive(Debug)]
 pub struct Multicast {
     port: Port,
-    /// Of generic netlink, else 0.
+    /// Number of the family in generic netlink, else 0.
     family: u16,
     groups: u32,
     /// Counts messages.
@@ -114,8 +114,8 @@ impl Multicast {
         })
     }
 
-    /// Whether the kernel still knows the family by the number that messages have: a module that
-    /// was loaded again has another. True if it cannot be asked.
+    /// True if the kernel still knows the family by the number that messages have: a module that
+    /// was loaded again has another. True also if it cannot be asked.
     #[must_use]
     pub fn is_current(&self, channel: Channel) -> bool {
         channel.family().is_none_or(|(family, _, _)| match Family::resolve(family) {
@@ -129,7 +129,7 @@ impl Multicast {
         self.limit = bytes;
     }
 
-    /// What was sent.
+    /// Returns the counts of sent messages.
     #[must_use]
     pub fn stats(&self) -> &SendStats {
         &self.stats
@@ -141,7 +141,7 @@ impl Multicast {
         self.sequence.wrapping_add(1)
     }
 
-    /// What waits to be sent.
+    /// Returns the bytes that wait to be sent.
     #[must_use]
     pub fn waiting(&self) -> &[u8] {
         &self.datagram
@@ -207,7 +207,7 @@ impl Multicast {
     }
 }
 
-/// Who listens to a channel.
+/// Listeners of a channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Listeners {
     /// Sockets of this thread's network namespace that do.
@@ -217,8 +217,8 @@ pub struct Listeners {
     pub lost: u64,
 }
 
-/// Who of this thread's network namespace listens to the group that a channel uses, if the system
-/// tells; only groups up to 32 are seen.
+/// Counts sockets of this thread's network namespace that listen to the group of a channel; `None`
+/// if the system does not say. Only groups up to 32 are seen.
 #[must_use]
 pub fn listeners(channel: Channel) -> Option<Listeners> {
     let (protocol, group) = match channel.family() {

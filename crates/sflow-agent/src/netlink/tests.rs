@@ -202,7 +202,7 @@ fn packed_samples_reach_a_listener() {
     panic!("the listener was overrun repeatedly");
 }
 
-/// Whether all samples come that were sent from a port, in order and as they were; false if the
+/// True if all samples come that were sent from a port, in order and as they were; false if the
 /// listener has lost what others sent.
 fn heard<'a>(
     listener: &Port,

@@ -52,7 +52,7 @@ pub struct Status {
     pub unknown: u16,
 }
 
-/// An interface and its counters. What a sender leaves out is 0 or `None`.
+/// An interface and its counters. Fields that a sender leaves out are 0 or `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortCounters<'a> {
     /// Its name.
@@ -67,9 +67,9 @@ pub struct PortCounters<'a> {
     pub speed: u64,
     /// 1 full duplex, 2 half.
     pub direction: u32,
-    /// It works.
+    /// The interface works.
     pub oper_up: bool,
-    /// It is meant to work.
+    /// The interface is meant to work.
     pub admin_up: bool,
     /// Bytes received.
     pub rx_octets: u64,
@@ -79,7 +79,7 @@ pub struct PortCounters<'a> {
     pub rx_packets: u64,
     /// Packets sent, of all kinds.
     pub tx_packets: u64,
-    /// Of these, broadcasts received.
+    /// Broadcasts among the packets received.
     pub rx_broadcasts: u64,
     /// Broadcasts sent.
     pub tx_broadcasts: u64,

@@ -12,7 +12,7 @@ pub(super) struct Limit {
     per_second: u32,
     limit: RateLimit,
     started: Instant,
-    /// What did not get through.
+    /// Number of samples that did not get through.
     pub suppressed: u64,
 }
 
@@ -28,7 +28,7 @@ impl Limit {
         }
     }
 
-    /// Whether one more may go.
+    /// True if one more may go.
     pub(super) fn pass(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.started).as_nanos();
         let allowed = self.limit.allow(u64::try_from(passed).unwrap_or(u64::MAX));

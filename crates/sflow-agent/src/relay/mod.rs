@@ -40,7 +40,7 @@ const LOG: Duration = Duration::from_secs(60);
 /// Maximum number of interfaces.
 const MAX_PORTS: usize = 65_536;
 
-/// What a relay has done, and not done.
+/// Counts of a relay's work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RelayStats {
     /// Sampled packets sent on.
@@ -55,8 +55,8 @@ pub struct RelayStats {
     pub lost: u64,
     /// Discards that were too many per second.
     pub suppressed: u64,
-    /// Datagrams of netlink that came faster than they were read. What samples these held is in
-    /// `lost` as soon as the next one shows the gap.
+    /// Datagrams of netlink that came faster than they were read. Samples in these are in `lost` as
+    /// soon as the next one shows the gap.
     pub overruns: u64,
     /// Samples of groups that are not configured.
     pub other_groups: u64,
@@ -98,7 +98,7 @@ pub struct Relay<T = Collectors> {
     agent: Option<Agent<T>>,
     /// Kept until there is an agent.
     transport: Option<T>,
-    /// What names the agent; without, nothing is sent.
+    /// The agent's address; without one, nothing is sent.
     address: Option<IpAddr>,
     election: Instant,
     electing: Option<BackgroundTask<Option<IpAddr>>>,
@@ -204,7 +204,7 @@ impl<T: Transport> Relay<T> {
         self.agent.as_mut().filter(|_| self.address.is_some())
     }
 
-    /// What was done.
+    /// Returns the counts.
     #[must_use]
     pub fn stats(&self) -> &RelayStats {
         &self.stats
@@ -217,7 +217,7 @@ impl<T: Transport> Relay<T> {
         self.breaker.is_open()
     }
 
-    /// What takes the datagrams.
+    /// Returns the transport of the datagrams.
     pub fn transport_mut(&mut self) -> Option<&mut T> {
         self.agent.as_mut().map(Agent::transport_mut).or(self.transport.as_mut())
     }
@@ -382,7 +382,8 @@ impl<T: Transport> Relay<T> {
         self.stats.samples += u64::from(packed);
     }
 
-    /// What is known of an interface that samples come from. The kernel's are polled from now on.
+    /// Returns the interface that samples come from. Interfaces of the kernel are polled from now
+    /// on.
     fn port(&mut self, index: u32, origin: Origin, now: Instant) -> Option<&mut Port> {
         if self.ports.len() >= MAX_PORTS && !self.ports.contains_key(&index) {
             return None;
@@ -552,7 +553,7 @@ fn stripped(protocol: HeaderProtocol) -> u32 {
     if protocol == HeaderProtocol::ETHERNET { FCS_BYTES } else { 0 }
 }
 
-/// What to listen to. A router's samples are heard even if `psample` was forgotten.
+/// Returns the channels to listen to. A router's samples are heard even if `psample` was forgotten.
 #[must_use]
 pub fn listen_to(conf: &HsflowdConf) -> ReceiverConfig {
     let drops = conf.dropmon.as_ref();

@@ -53,7 +53,7 @@ const TRAPS: &[(&str, R)] = &[
     ("decap_error", R::DECAP_ERROR),
 ];
 
-/// What stands in the names of a software router's error counters.
+/// Parts of the names of a software router's error counters.
 const COUNTERS: &[(&str, R)] = &[
     ("ttl", R::TTL_EXCEEDED),
     ("time_to_live", R::TTL_EXCEEDED),
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::netlink::dropmon::reason_word;
 
-    /// What a router says is what it meant.
+    /// Reasons that a router sends are read as it meant them.
     #[test]
     fn words_that_are_sent_are_understood() {
         for (meant, _) in R::ALL {

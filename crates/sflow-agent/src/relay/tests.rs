@@ -42,7 +42,7 @@ impl Lab {
         self.relay.handle(&message, self.now);
     }
 
-    /// What was sent since the last time.
+    /// Returns the datagrams sent since the last time.
     fn sent(&mut self) -> Vec<Vec<u8>> {
         self.relay.flush(self.now);
         std::mem::take(&mut self.relay.transport_mut().unwrap().0)
@@ -138,8 +138,8 @@ fn numbers_of_interfaces_keep_their_32_bits() {
     }
 }
 
-/// What a full socket lost is reported with the samples that follow: of packets, as many as their
-/// numbers show, once; of discards, a datagram each.
+/// Losses of a full socket are reported with the samples that follow: for packets, as many as their
+/// numbers show, once; for discards, a datagram each.
 #[test]
 fn overruns_are_in_the_drops_of_what_follows() {
     let mut lab = Lab::new(conf());
@@ -173,7 +173,7 @@ fn a_count_of_drops_is_not_added_again_and_again() {
         lab.receive(sample(3, drops.len() as u32 + 1, 1, 0));
         drops.push(lab.flows()[0][3]);
     }
-    // What was lost before the first is not ours; a restart starts from zero.
+    // Losses before the first are not ours; a restart starts from zero.
     assert_eq!(drops, [0, 3, 3, 4, 5, 5]);
     assert_eq!(lab.relay.stats().lost, 5);
 }

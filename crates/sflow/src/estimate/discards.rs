@@ -9,8 +9,8 @@ use crate::model::{DataSource, DiscardReason};
 /// Data sources whose losses are followed: a sender could make them up.
 const MOST_SOURCES: usize = 65_536;
 
-/// Discards of one agent. Those that its rate limit held back are counted by the agent, though not
-/// by reason: their reasons are taken to be like those of the others.
+/// Discards of one agent. The agent counts discards that its rate limit held back, though not by
+/// reason: their reasons are taken to be like those of the others.
 #[derive(Debug, Clone, Default)]
 pub struct Discards {
     reasons: BTreeMap<DiscardReason, u64>,

@@ -1,8 +1,8 @@
 //! Traffic from samples, with 95 % confidence intervals (Phaal and Panchen, "Packet Sampling
 //! Basics").
 //!
-//! What decides the accuracy is how many samples a class has, not which share of the packets was
-//! sampled: with `c` samples the error is at most `196 * sqrt(1 / c)` percent.
+//! The number of samples of a class decides the accuracy, not the share of packets sampled: with
+//! `c` samples the error is at most `196 * sqrt(1 / c)` percent.
 
 mod discards;
 mod poisson;
@@ -70,13 +70,13 @@ impl Estimate {
             let (low, high) = share::share_limits(rest, all, total);
             (t - high, t - low)
         } else {
-            // What was sampled is known, and the error is that of the others. The paper leaves this
+            // Sampled packets are known, and the error is that of the others. The paper leaves this
             // out, as it hardly matters at usual rates.
             let unseen = if n / t > MATTERS { 1.0 - n / t } else { 1.0 };
             let error = Z95 * t * (c * (n - c) / (n * n * n) * unseen).sqrt();
             (value - error, value + error)
         };
-        // What was sampled was there.
+        // Sampled packets existed.
         let (least, most) = (c, t - rest as f64);
         Estimate {
             value,
@@ -87,8 +87,8 @@ impl Estimate {
     }
 
     /// Packets that one sample stands for, when `samples` have arrived and the sample pool has
-    /// grown by `pool`. It makes up for samples that were lost: in the agent for lack of room, or
-    /// on the way.
+    /// grown by `pool`. The result makes up for samples that were lost: in the agent for lack of
+    /// room, or on the way.
     #[must_use]
     pub fn effective_rate(pool: u64, samples: u64) -> f64 {
         if samples == 0 { 1.0 } else { (pool as f64 / samples as f64).max(1.0) }
@@ -142,7 +142,7 @@ impl Estimate {
         }
     }
 
-    /// Whether the error may exceed 20 %.
+    /// True if the error may exceed 20 %.
     #[must_use]
     pub fn is_rough(&self) -> bool {
         self.relative_error() > 0.2
@@ -200,7 +200,7 @@ impl Tally {
     }
 }
 
-/// What samples of a data source are taken of.
+/// Packets that a data source samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Population {
     /// Packets that one sample stands for.

@@ -24,8 +24,8 @@ pub(super) fn share_limits(class: u64, all: u64, total: u64) -> (f64, f64) {
     (low, high)
 }
 
-/// What may be beyond the upper limit. Without any sample there is no lower limit that could be
-/// missed.
+/// Returns the probability beyond the upper limit. Without any sample there is no lower limit that
+/// could be missed.
 fn tail(class: u64) -> f64 {
     if class == 0 { 0.05 } else { 0.025 }
 }

@@ -22,7 +22,7 @@ pub struct FlowKey {
 /// A conversation with its traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Talker {
-    /// Who.
+    /// Hosts and protocol.
     pub key: FlowKey,
     /// Packets.
     pub packets: Estimate,
@@ -30,7 +30,7 @@ pub struct Talker {
     pub bytes: Estimate,
 }
 
-/// What the largest is the largest of.
+/// Measure of the largest talkers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Bytes.
@@ -265,7 +265,7 @@ impl TopTalkers {
         self.flows.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty()
@@ -429,8 +429,8 @@ impl TopTalkers {
     }
 }
 
-/// Who a packet is from and to, when it is IP, and how long it is; `None` for records that do not
-/// describe a packet.
+/// Returns the hosts and protocol of a packet, when it is IP, and its length; `None` for records
+/// that do not describe a packet.
 fn describe(record: &FlowRecord<'_>) -> Option<(Option<FlowKey>, u32)> {
     match record {
         FlowRecord::RawHeader(raw) => {

@@ -270,7 +270,7 @@ record! {
 /// Link aggregation counters of a port (sFlow LAG structures).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LacpCounters {
-    /// Who the port belongs to.
+    /// Actor and partner of the port.
     pub parties: LacpParties,
     /// Actor's administrative and operational state, then the partner's, as IEEE 802.1AX bits.
     pub port_state: [u8; 4],

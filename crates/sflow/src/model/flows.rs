@@ -140,9 +140,9 @@ records! {
         AppOperation(AppOperation<'a>) = 0:2202;
         /// Server side of the operation.
         AppContext(AppContext<'a>) = 0:2203;
-        /// Who asked.
+        /// The actor that asked.
         AppInitiator(AppActorInitiator<'a>) = 0:2204;
-        /// Who was asked.
+        /// The actor that was asked.
         AppTarget(AppActorTarget<'a>) = 0:2205;
         /// HTTP request.
         Http2(HttpRequest2<'a>) = 0:2206;
@@ -162,7 +162,7 @@ records! {
 /// The first bytes of a sampled packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RawHeader<'a> {
-    /// What the bytes begin with.
+    /// Protocol that the bytes begin with.
     pub protocol: HeaderProtocol,
     /// Length of the packet on the wire, with what was stripped.
     pub frame_length: u32,

@@ -5,7 +5,7 @@ use crate::xdr::{DecodeError, Reader, Writer};
 use thalweg_wire::ethernet::MacAddr;
 
 record! {
-    /// Who the host is.
+    /// The host's identity.
     HostId<'a> {
         /// At most 64 bytes.
         hostname: Text<'a> = "hostname",

@@ -1,4 +1,4 @@
-//! What a datagram is made of: identifiers, interfaces, records.
+//! Parts of a datagram: identifiers, interfaces, records.
 
 mod app;
 mod counters;
@@ -49,7 +49,7 @@ impl Tag {
         Tag(enterprise << 12 | format & 0xfff)
     }
 
-    /// Who defined the format; 0 is sFlow.org.
+    /// Returns the enterprise number of the format; 0 is sFlow.org.
     #[must_use]
     pub const fn enterprise(self) -> u32 {
         self.0 >> 12
@@ -161,7 +161,7 @@ impl Interface {
     }
 }
 
-/// As sflowtool writes it: a plain index, or what the format means and its value.
+/// Writes the same as sflowtool: a plain index, or what the format means and its value.
 impl fmt::Display for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -115,14 +115,14 @@ record! {
 }
 
 record! {
-    /// Who asked for the operation.
+    /// The actor that asked for the operation.
     AppActorInitiator<'a> {
         actor: Text<'a> = "actor_initiator",
     }
 }
 
 record! {
-    /// Who performed the operation.
+    /// The actor that performed the operation.
     AppActorTarget<'a> {
         actor: Text<'a> = "actor_target",
     }

@@ -10,7 +10,7 @@ use super::{Beyond, Moment, Zone};
 use crate::model::Tag;
 use crate::value::{Name, Value, Visitor, name};
 
-/// What was written last, which decides about commas and line ends.
+/// The latest output, which decides about commas and line ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// An object or list was opened: nothing in it yet.

@@ -11,7 +11,7 @@ use crate::header::{Network, SampledHeader, Transport};
 use crate::model::{CounterRecord, FlowRecord, InterfaceCounters, RawHeader};
 use crate::xdr::DecodeError;
 
-/// What a FLOW line shows; zero where a sample does not have it.
+/// Fields of a FLOW line; zero where a sample does not have it.
 #[derive(Default)]
 struct Flow {
     source_mac: [u8; 6],

@@ -18,7 +18,7 @@ use self::text_buf::TextBuf;
 use crate::decode::Datagram;
 use crate::xdr::DecodeError;
 
-/// What to write for each datagram.
+/// Output for each datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
     /// A field per line.
@@ -38,7 +38,7 @@ pub enum Format {
 /// How a datagram came in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// Who sent it; shown as `-` when unknown.
+    /// The sender; shown as `-` when unknown.
     pub source: Option<IpAddr>,
     /// When it was received.
     pub received: Moment,
@@ -53,8 +53,8 @@ impl Arrival {
         Arrival { source: Some(source), received, captured: None }
     }
 
-    /// A datagram from a capture file. As sflowtool does, the source and the time of reception
-    /// are left out; only the time of capture is shown.
+    /// A datagram from a capture file. The source and the time of reception are left out, like in
+    /// sflowtool; only the time of capture is shown.
     #[must_use]
     pub fn captured(at: Moment) -> Self {
         Arrival { captured: Some(at), ..Arrival::default() }
@@ -70,7 +70,7 @@ pub struct Printer {
     out: TextBuf,
     slots: fields::Slots,
     context: tagged::Context,
-    /// What sflowtool's receive buffer would hold: this datagram over the earlier ones.
+    /// Contents of sflowtool's receive buffer: this datagram over the earlier ones.
     memory: Vec<u8>,
 }
 
@@ -98,9 +98,9 @@ impl Printer {
         self
     }
 
-    /// Whether to print what sflowtool prints even where it reads past the end of a sampled header:
-    /// the flags of a TCP header that is cut after its eighth byte. On (the default) gives output
-    /// that can be compared byte for byte; off leaves such flags out, as they are not known.
+    /// Chooses whether to print what sflowtool prints even where it reads past the end of a sampled
+    /// header: the flags of a TCP header that is cut after its eighth byte. On (the default) gives
+    /// output that can be compared byte for byte; off leaves such flags out, as they are not known.
     #[must_use]
     pub fn with_exact(mut self, exact: bool) -> Self {
         self.exact = exact;
@@ -174,7 +174,7 @@ impl Printer {
         }
     }
 
-    /// What has been formatted.
+    /// Returns the formatted text.
     #[must_use]
     pub fn text(&self) -> &[u8] {
         self.out.written()

@@ -42,7 +42,7 @@ fn write_address(room: &mut [u8; VALUE], address: Option<IpAddr>) -> usize {
     }
 }
 
-/// Whether [`short`] can write a value.
+/// True if [`short`] can write a value.
 #[inline(always)]
 pub(super) fn is_short(value: &Value<'_>) -> bool {
     match value {
@@ -156,7 +156,7 @@ pub(super) fn value(out: &mut TextBuf, value: Value<'_>, escape: Escape) {
             }
         }
         Value::Display(d) => format(out, format_args!("{d}")),
-        // Those are short.
+        // The remaining kinds are short.
         Value::U32(_) | Value::U64(_) | Value::Hex(_) | Value::Hex64(_) => {}
         Value::Mac(_) | Value::Address(_) | Value::Pair(..) => {}
     }

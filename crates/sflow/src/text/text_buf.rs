@@ -16,8 +16,7 @@ pub(super) const BLOCK: usize = 144;
 /// Room for a value that is written by [`TextBuf::field`], twice what the longest one has.
 pub(super) const VALUE: usize = 128;
 
-/// Room for a field. Of what is in front, a name with two prefixes and a value there is half as
-/// much.
+/// Room for a field, twice what the bytes in front, a name with two prefixes and a value need.
 pub(super) const FIELD: usize = 1024;
 
 /// Bytes of a prefix that a field can have.
@@ -82,7 +81,7 @@ static OCTETS: [([u8; 4], u8); 256] = {
 /// Appends to a buffer that is kept.
 #[derive(Debug, Default)]
 pub(super) struct TextBuf {
-    /// What is written, and room.
+    /// Written bytes, and room.
     buf: Vec<u8>,
     at: usize,
 }

@@ -7,7 +7,7 @@ use crate::named::{NamedSample, NamedValue};
 use crate::value::{Value, Visitor, name};
 use crate::xdr::DecodeError;
 
-/// What a format does at the joints of a datagram.
+/// Steps of a format at the joints of a datagram.
 pub(super) trait Sink: Visitor {
     fn start_datagram(&mut self);
     fn end_datagram(&mut self);
@@ -25,7 +25,7 @@ pub(super) trait Sink: Visitor {
     fn skipped(&mut self, what: &str, tag: Tag, length: usize);
     /// A time of the day.
     fn time(&mut self, name: &str, moment: Moment);
-    /// What is known about the datagram by now; only `grep` wants to know.
+    /// The datagram's fields are known by now; only `grep` needs them.
     fn datagram_context(&mut self, _datagram: &Datagram<'_>, _sequence: bool) {}
     /// The data source is known by now.
     fn source_context(&mut self, _source: DataSource) {}

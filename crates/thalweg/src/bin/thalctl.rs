@@ -3,6 +3,6 @@
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
-    // Of the router it links nothing.
+    // The program links nothing of the router.
     thalweg_ctl::main()
 }

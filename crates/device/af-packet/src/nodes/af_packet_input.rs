@@ -41,7 +41,7 @@ pub(crate) enum ToInput {
     Missed { sw_if: SwIfIndex, frames: u64 },
 }
 
-/// A receive queue. It moves between workers with all its state.
+/// A receive queue, which moves between workers with all its state.
 pub(crate) struct Queue {
     sw_if: SwIfIndex,
     queue: u32,

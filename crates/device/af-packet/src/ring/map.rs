@@ -59,8 +59,8 @@ impl Region {
     /// Bytes of the ring, to be written.
     ///
     /// # Safety
-    /// As for [`Region::slice`], with status AVAILABLE, and no other slice of these bytes may
-    /// exist.
+    /// The promises of [`Region::slice`] hold, with status AVAILABLE, and no other slice of these
+    /// bytes may exist.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "shared memory: exclusive by the caller's promise")]
     pub(super) unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [u8] {

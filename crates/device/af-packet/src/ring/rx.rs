@@ -192,7 +192,7 @@ impl RxRing {
         self.poll_into(max, &mut FnSink(each))
     }
 
-    /// As [`RxRing::poll`], for a sink that may fetch large frames straight to their destination.
+    /// [`RxRing::poll`] for a sink that may fetch large frames straight to their destination.
     #[inline]
     pub fn poll_into(&mut self, max: usize, sink: &mut impl Sink) -> usize {
         match self.socket.version {

@@ -251,7 +251,7 @@ impl Socket {
         self.version
     }
 
-    /// Whether packets carry a [`VnetHdr`](thalweg_device_linux::VnetHdr).
+    /// True if packets carry a [`VnetHdr`](thalweg_device_linux::VnetHdr).
     pub fn offload(&self) -> bool {
         self.vnet
     }
@@ -266,7 +266,7 @@ impl Socket {
         self.tx
     }
 
-    /// Whether the queueing discipline is bypassed.
+    /// True if the queueing discipline is bypassed.
     pub fn qdisc_bypass(&self) -> bool {
         self.qdisc_bypass.load(Relaxed)
     }
@@ -403,7 +403,7 @@ impl Socket {
     }
 
     /// Refuses all frames, which the kernel then neither queues nor counts, until
-    /// [`accept`](Self::accept). Those already in the ring stay there.
+    /// [`accept`](Self::accept). Frames already in the ring stay there.
     pub fn refuse(&self) -> Result<(), Error> {
         sys::refuse_all(self.fd(), true)
             .map_err(|error| Error::system(&self.name, "hold back frames", error))
@@ -412,13 +412,13 @@ impl Socket {
     /// Stops refusing frames.
     pub fn accept(&self) -> Result<(), Error> {
         match sys::refuse_all(self.fd(), false) {
-            // It refuses none.
+            // The socket refuses none.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
             done => done.map_err(|error| Error::system(&self.name, "let frames in", error)),
         }
     }
 
-    /// Whether it receives frames.
+    /// True if the socket receives frames.
     pub(super) fn receives(&self) -> bool {
         self.rx.is_some()
     }

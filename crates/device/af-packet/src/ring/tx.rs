@@ -449,7 +449,7 @@ impl TxRing {
         self.stats.kicks += 1;
         let mut result = sys::send_gather(fd, gathered);
         if matches!(&result, Err(error) if error.raw_os_error() == Some(libc::ENETDOWN)) {
-            // As above: this may be an old error.
+            // Another old error is possible here.
             result = sys::send_gather(fd, gathered);
         }
         self.finish_large(result, len)

@@ -17,7 +17,7 @@ pub static SERVICE: Dump<Control, SwInterfaceDump, SwInterfaceDetails> =
 fn handle(c: &mut Control, rq: SwInterfaceDump, out: Details<SwInterfaceDetails>) -> Walk<Control> {
     let filter = rq.name_filter_valid.then(|| rq.name_filter.to_lowercase());
     walk_each(indices(c, rq.sw_if_index), out, move |c: &mut Control, index, out| {
-        // It may have been deleted since.
+        // The interface may have been deleted since.
         let Ok(mut view) = interface::view(c, index) else { return };
         // Clients know a sub-interface by its parent's driver.
         if let Some(Ok(parent)) = view.parent.map(|parent| interface::view(c, parent)) {

@@ -84,7 +84,7 @@ fn ids(word: &str) -> Option<RangeInclusive<u32>> {
 /// Sub-interfaces that are being created.
 struct Creation {
     parent: SwIfIndex,
-    /// What the only one receives, if that was said.
+    /// Frames of the only one, if the command names them.
     of: Option<TagMatch>,
     left: RangeInclusive<u32>,
     made: Vec<(String, SwIfIndex)>,

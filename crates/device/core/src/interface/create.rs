@@ -110,7 +110,7 @@ pub fn free_index(c: &Control, sw_if: SwIfIndex) {
     let mut all = all.borrow_mut();
     if all.kept.remove(&sw_if) && all.get(sw_if).is_none() {
         all.indices.give_back(sw_if.get());
-        // What was found in these tables a moment ago may be under way.
+        // Packets may be under way that were looked up in these tables a moment ago.
         all.left.insert(sw_if, c.domain().tag());
     }
 }
@@ -127,7 +127,7 @@ pub(super) fn drain(c: &mut Control) {
         c.sync();
         c.await_handed_over();
     }
-    // What arrived last has been dealt with when they answer again.
+    // Packets that arrived last have ended when the workers answer again.
     c.sync();
 }
 

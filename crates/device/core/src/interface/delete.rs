@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use thalweg_graph::{Control, clock};
 
-/// What a feature does before an interface is deleted: see [`before_delete`].
+/// A feature's work before an interface is deleted: see [`before_delete`].
 pub(super) type Leaver = Rc<dyn Fn(&mut Control, SwIfIndex) -> bool>;
 
 /// Deletes an interface: brings it down, publishes [`InterfaceEvent::Deleted`], and deletes its

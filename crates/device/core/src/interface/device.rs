@@ -1,4 +1,4 @@
-//! What a driver does for its interface.
+//! Tasks of a driver for its interface.
 
 use super::{DeviceError, Kind};
 use thalweg_buffer::SwIfIndex;
@@ -38,7 +38,7 @@ pub struct RxQueue {
 pub trait Device: 'static {
     /// Device type, as VPP's clients know it: `af-packet`, `pg`, `Loopback` …
     fn dev_type(&self) -> &'static str;
-    /// What the interface is made of.
+    /// Returns the interface's kind.
     fn kind(&self) -> Kind {
         Kind::Hardware
     }

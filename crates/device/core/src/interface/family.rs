@@ -1,8 +1,8 @@
 //! Sub-interfaces on the main thread: how they come and go, and what they take over from their
 //! parent.
 //!
-//! They have no nodes: their frames leave by their parent's output node. What changes for all
-//! sub-interfaces of a parent is done in slices.
+//! They have no nodes: their frames leave by their parent's output node. Changes of all
+//! sub-interfaces of a parent are made in slices.
 
 use super::delete::delete_one;
 use super::subs::{Subs, TagMatch};
@@ -29,7 +29,7 @@ pub(super) struct Follow {
     is_running: bool,
 }
 
-/// What to do next.
+/// The next step.
 enum Step {
     /// A sub-interface takes over its parent's properties.
     Refresh(SwIfIndex),
@@ -60,8 +60,8 @@ pub(super) fn going(name: &str) -> DeviceError {
     DeviceError::Failed(format!("interface `{name}` is being deleted"))
 }
 
-/// Creates a sub-interface, `PARENT.ID`, which is down. It receives the frames of its parent that
-/// `matches` describes.
+/// Creates a sub-interface, `PARENT.ID`, which is down. The sub-interface receives the frames of
+/// its parent that `matches` describes.
 ///
 /// # Errors
 /// If the parent cannot have one, the number, the name or the tags are in use, an id is out of
@@ -234,7 +234,7 @@ fn refresh(c: &mut Control, sub: SwIfIndex) {
         let v = &mut i.view;
         let state = (v.link_up, v.speed_kbps) != (p.is_up(), p.speed_kbps);
         if v.link_up != p.is_up() {
-            // It has been down with its parent, though it learns of that only now.
+            // A sub-interface goes down with its parent, though it learns of that only now.
             v.state_since = v.state_since.max(p.state_since);
         }
         (v.link_up, v.speed_kbps, v.caps) = (p.is_up(), p.speed_kbps, p.caps);

@@ -10,8 +10,8 @@ use thalweg_wire::vlan::VlanId;
 /// The sub-interfaces that there are, in the order in which they came.
 pub(super) type Model = Vec<(TagMatch, SwIfIndex)>;
 
-/// As the rules say, by looking at all sub-interfaces: the interface that a frame belongs to, and
-/// the length of its header.
+/// Looks at all sub-interfaces for the one that a frame belongs to by the rules, and for the length
+/// of its header in bytes.
 pub(super) fn expected(all: &Model, frame: &[u8]) -> Result<(SwIfIndex, usize), NoInterface> {
     let word = |at: usize| match frame.get(at..at + 2) {
         Some(bytes) => Ok(u16::from(bytes[0]) << 8 | u16::from(bytes[1])),

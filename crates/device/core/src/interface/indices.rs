@@ -8,7 +8,7 @@ pub(super) struct Indices {
     limit: u32,
     /// Indices from here on are neither in use nor reserved.
     fresh: u32,
-    /// Those below `fresh` that are neither.
+    /// Indices below `fresh` that are neither.
     holes: BTreeSet<u32>,
     reserved: HashMap<String, u32>,
     /// Names by reserved index.
@@ -91,7 +91,7 @@ mod tests {
 
     const LIMIT: u32 = 12;
 
-    /// As one would by looking at all indices.
+    /// Looks at all indices for the one that an interface gets.
     fn expected(name: &str, used: &BTreeSet<u32>, reserved: &BTreeMap<String, u32>) -> Option<u32> {
         let own = reserved.get(name).copied().filter(|i| !used.contains(i));
         let mut all = (0..LIMIT).filter(|i| !used.contains(i));

@@ -1,8 +1,8 @@
-//! What an interface is, and what becomes of the frames that it receives.
+//! Kinds of interfaces, and the fate of frames that they receive.
 
 use super::SwIfIndex;
 
-/// What an interface is made of.
+/// The kind of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `local0`, the interface of packets that the router makes.
@@ -21,7 +21,7 @@ pub enum Kind {
     Tunnel,
 }
 
-/// What becomes of the frames that an interface receives.
+/// Fate of the frames that an interface receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Packets addressed to the interface go to their protocol.
@@ -51,7 +51,8 @@ impl Mode {
     /// Returns the same number for all values of one mode.
     pub(super) fn place(self) -> usize {
         match self {
-            // What comes to the router's own port of a bridge domain has been bridged already.
+            // Packets that reach the router's own port of a bridge domain have been bridged
+            // already.
             Mode::Routed | Mode::Bridged { bvi: true, .. } => 0,
             Mode::CrossConnect(_) => 1,
             Mode::Bridged { .. } => 2,
@@ -63,13 +64,13 @@ impl Mode {
 /// MTUs of an interface in bytes, without Ethernet header. 0 in all but the first: as that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mtu {
-    /// Of layer 3.
+    /// Largest packet of layer 3.
     pub l3: u32,
-    /// Of IPv4.
+    /// Largest IPv4 packet.
     pub ip4: u32,
-    /// Of IPv6.
+    /// Largest IPv6 packet.
     pub ip6: u32,
-    /// Of MPLS.
+    /// Largest MPLS packet.
     pub mpls: u32,
 }
 

@@ -8,8 +8,8 @@ use thalweg_wire::vlan::{MAX_ID, TAG_LEN, VlanId};
 /// Tags that one rewrite removes or adds at most.
 pub const MAX_REWRITTEN: usize = 2;
 
-/// How an interface in layer 2 changes the tags of frames that it receives. Those that it sends are
-/// changed back.
+/// How an interface in layer 2 changes the tags of frames that it receives. Frames that it sends
+/// are changed back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagRewrite {
     /// Number of outer tags that are removed, up to two.
@@ -80,7 +80,8 @@ impl TagRewrite {
         TagRewrite { pop: n as u8, ..TagRewrite::NONE }
     }
 
-    /// What documents leave out: a sub-interface in layer 2 removes the tags that it is known by.
+    /// Returns the rewrite that documents leave out: a sub-interface in layer 2 removes the tags
+    /// that it is known by.
     #[must_use]
     pub fn usual(sub: Option<TagMatch>) -> TagRewrite {
         TagRewrite::pop(sub.map_or(0, |of| of.known().len()))
@@ -148,7 +149,7 @@ impl TagRewrite {
             _ => return None,
         };
         let outer = if dot1q != 0 { TagKind::Dot1q } else { TagKind::Dot1ad };
-        // What is no id at all is refused as one that is out of range.
+        // No id at all is refused like one out of range.
         let tag = |(kind, id): (TagKind, u32)| VlanTag {
             kind,
             id: VlanId(u16::try_from(id).unwrap_or(u16::MAX)),
@@ -161,7 +162,7 @@ impl TagRewrite {
     }
 }
 
-/// As `set interface l2 tag-rewrite` takes it.
+/// Words of `set interface l2 tag-rewrite`.
 impl fmt::Display for TagRewrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.pop, self.push.len()) {

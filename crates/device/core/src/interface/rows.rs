@@ -29,9 +29,10 @@ pub struct IfRow {
     pub is_plain: bool,
     /// Tags of frames received are read: the interface has sub-interfaces, or is one.
     pub reads_tags: bool,
-    /// It carries packets of the router: one that receives frames of several tags cannot.
+    /// The interface carries packets of the router: one that receives frames of several tags
+    /// cannot.
     pub carries_packets: bool,
-    /// It has sub-interfaces.
+    /// The interface has sub-interfaces.
     pub has_subs: bool,
     /// The interface that it is a part of; 0 if it has a device of its own.
     pub parent: SwIfIndex,
@@ -39,7 +40,7 @@ pub struct IfRow {
     pub tags: Tags,
     /// Offloads of the device.
     pub caps: Caps,
-    /// What its packets begin with.
+    /// Header that its packets begin with.
     pub link: Link,
 }
 

@@ -183,8 +183,8 @@ pub fn follow_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<()
     Ok(())
 }
 
-/// Sets a packet MTU; 0 bytes, for all but L3: as L3. That of a loopback may exceed its frame size,
-/// as no device sends its frames.
+/// Sets a packet MTU in bytes; 0, for all but L3, means that of L3. A loopback's may exceed its
+/// frame size, as no device sends its frames.
 ///
 /// # Errors
 /// If the interface does not exist or the value exceeds the device's MTU.
@@ -206,7 +206,7 @@ pub fn set_mtu(c: &mut Control, sw_if: SwIfIndex, of: MtuOf, mtu: u32) -> Result
 /// Sets all packet MTUs.
 ///
 /// # Errors
-/// As [`set_mtu`]; nothing has changed then.
+/// The errors of [`set_mtu`]; nothing has changed then.
 pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: Mtu) -> Result<(), DeviceError> {
     let before = view(c, sw_if)?.mtu;
     for of in [MtuOf::L3, MtuOf::Ip4, MtuOf::Ip6, MtuOf::Mpls] {
@@ -362,7 +362,7 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     if found > max {
         return Err(DeviceError::Range { what: "length of a tag", min: 0, max, found });
     }
-    // As a document takes it, which has what is set here.
+    // Documents contain tags, and take no others.
     if !tag.is_empty() && !Name::Any.takes(tag) {
         let text =
             "a tag is one word without quotes, braces, `|', `#' and backslashes, and not `?'";

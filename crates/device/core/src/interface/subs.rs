@@ -73,8 +73,8 @@ impl VlanTag {
     }
 }
 
-/// Which frames of its port a sub-interface receives. Of several that match a frame, the one with
-/// [`Pair`](Self::Pair) is chosen, then [`AnyInner`](Self::AnyInner), [`Outer`](Self::Outer),
+/// Which frames of its port a sub-interface receives. Several may match a frame:
+/// [`Pair`](Self::Pair) comes first, then [`AnyInner`](Self::AnyInner), [`Outer`](Self::Outer),
 /// [`AnyOuter`](Self::AnyOuter), [`Default`](Self::Default).
 ///
 /// One that is `exact` receives no frames with further tags. Only these carry packets of the
@@ -140,7 +140,7 @@ impl TagMatch {
     }
 }
 
-/// As `create sub-interfaces` takes it after the number.
+/// Words of `create sub-interfaces` after the number.
 impl fmt::Display for TagMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -218,7 +218,7 @@ pub struct Subs {
 /// Why a frame belongs to no interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoInterface {
-    /// It ends within its header.
+    /// The frame ends within its header.
     Short,
     /// No sub-interface has its tags.
     Unknown,
@@ -284,8 +284,8 @@ impl Subs {
         Ok((found.ok_or(NoInterface::Unknown)?, 22))
     }
 
-    /// As [`find`](Self::find), of a frame with one tag that is not a priority tag; 0 for any
-    /// other, and if there is no sub-interface for this tag alone.
+    /// [Finds](Self::find) the sub-interface of a frame with one tag that is not a priority tag.
+    /// Returns 0 for any other frame, and if there is no sub-interface for this tag alone.
     #[inline(always)]
     #[must_use]
     pub fn find_one(&self, frame: &[u8; 24]) -> SwIfIndex {
@@ -349,7 +349,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// As the rules say, by looking at all sub-interfaces.
+    /// Applies the rules by looking at all sub-interfaces.
     fn expected(all: &BTreeMap<TagMatch, SwIfIndex>, tags: &[VlanTag]) -> Option<SwIfIndex> {
         let find = |of: &dyn Fn(&TagMatch) -> bool| {
             all.iter().find(|(m, _)| of(m)).map(|(_, sw_if)| *sw_if)

@@ -31,8 +31,8 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// Memory of a worker for a GSO packet in one piece. It comes with a message, so that no worker has
-/// to allocate it.
+/// Memory of a worker for a GSO packet in one piece. A message brings it, so that no worker has to
+/// allocate.
 #[derive(Default)]
 pub(crate) struct Scratch(Vec<u8>);
 

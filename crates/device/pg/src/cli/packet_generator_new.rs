@@ -25,7 +25,7 @@ struct Draft<'a> {
     change: StreamChange,
 }
 
-/// What VPP's nodes know of a buffer, and ours find out.
+/// Flags that VPP's nodes read from a buffer, and ours find out.
 const FLAGS: [&str; 6] =
     ["ip4", "ip6", "offload", "l2_hdr_offset_valid", "l3_hdr_offset_valid", "l4_hdr_offset_valid"];
 

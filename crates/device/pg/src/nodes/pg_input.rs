@@ -39,7 +39,7 @@ const RETRY: f64 = 20e-6;
 /// Where a stream's packets enter the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
-    /// As if received by the interface.
+    /// The interface receives the packets.
     Device,
     /// At a node, with the transmit interface set.
     Node(NodeId, SwIfIndex),

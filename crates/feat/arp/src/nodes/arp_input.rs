@@ -3,8 +3,8 @@
 //!
 //! Reads: rx interface, the Ethernet header before the packet. Writes: tx interface of replies.
 //! Next: the rx interface's output, for requests that were turned into replies in place. Packets
-//! that were only learned from end here; others are dropped with a reason. Those of interfaces with
-//! features on the arc `arp` pass these first, and come to `arp-reply`, which does the same.
+//! that were only learned from end here; others are dropped with a reason. Packets of interfaces
+//! with features on the arc `arp` pass these first, and come to `arp-reply`, which does the same.
 
 use crate::addrs::IfAddrs;
 use crate::counters::{ArpCounters, Counted};
@@ -141,7 +141,7 @@ impl ArpInput {
         {
             return ArpAction::Drop(Verdict::drop(BAD_SENDER));
         }
-        // Those of NAT are as much the router's as the interface's, whatever a host says.
+        // Addresses of NAT are as much the router's as the interface's, whatever a host says.
         if addrs.answers_for(rx_if, sender) {
             return ArpAction::Drop(self.own_address(cx, rx_if, arp));
         }

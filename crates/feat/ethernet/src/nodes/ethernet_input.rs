@@ -75,7 +75,7 @@ struct EthernetInput {
     ip4: Option<Verdict>,
     /// Interface row of the frame, if all its packets share one interface.
     row: IfRow,
-    /// Whether they do.
+    /// True if all packets share `row`.
     is_uniform: bool,
     /// Verdict of all packets, if the mode's node takes whole frames of the interface.
     whole_frame: Option<Verdict>,
@@ -104,7 +104,7 @@ fn head_patterns(head: &[u8; TWO_TAGS], header: usize, same_host: bool) -> [Patt
         first[to].copy_from_slice(&of[..16]);
         last[to].copy_from_slice(&of[TWO_TAGS - 16..]);
     }
-    // What both have is compared once.
+    // Bytes that both have are compared once.
     last[1][..8].fill(0);
     [first, last].map(|[want, mask]| Pattern::new(want, mask))
 }
@@ -137,8 +137,8 @@ impl EthernetInput {
         dst == row.mac.0 || row.accept_all
     }
 
-    /// Decides about a packet to an address that is not the interface's first one. It takes the
-    /// packet along, which otherwise would be kept in memory for it.
+    /// Decides about a packet to an address that is not the interface's first one. Taking the
+    /// packet along keeps it out of memory elsewhere.
     #[cold]
     #[inline(never)]
     fn packet_to_another(
@@ -175,7 +175,7 @@ impl EthernetInput {
         }
     }
 
-    /// As the kernel, for a frame of several interfaces, if all are in the same mode.
+    /// Does the kernel's work for a frame of several interfaces, if all are in the same mode.
     #[inline(never)]
     fn frame_of_interfaces(
         &mut self,
@@ -276,7 +276,7 @@ impl EthernetInput {
         let first = frame.data(0).first_chunk::<TWO_TAGS>()?;
         let kind = [first[ONE_TAG - 2], first[ONE_TAG - 1]];
         let next = Verdict::node(self.types.load(cx.guard()).get(u16::from_be_bytes(kind))?);
-        // Those of a sub-interface with features go there together.
+        // Frames of a sub-interface with features go there together.
         let are_features = cx.are_input_features();
         if are_features && cx.has_input_features(subs.find_one(first)) {
             return None;
@@ -305,7 +305,7 @@ impl EthernetInput {
         Some(FrameVerdict::Each(rest))
     }
 
-    /// As the kernel, for a frame of which some packets may belong to sub-interfaces.
+    /// Does the kernel's work for a frame of which some packets may belong to sub-interfaces.
     #[inline(never)]
     fn frame_by_tags(
         &mut self,
@@ -333,7 +333,7 @@ impl EthernetInput {
         FrameVerdict::Each(Rows::NONE)
     }
 
-    /// As [`frame_by_tags`](Self::frame_by_tags), for one packet.
+    /// Does the work of [`frame_by_tags`](Self::frame_by_tags) for one packet.
     #[inline(never)]
     fn packet_alone_by_tags(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let (table, mut run) = (self.interfaces.load(cx.guard()), Run::default());
@@ -357,7 +357,7 @@ impl EthernetInput {
             return Verdict::drop(DOWN);
         }
         let Some(subs) = table.subs(port) else {
-            // It is from a frame of packets of one sub-interface.
+            // The packet is of a frame of one sub-interface's packets.
             let header = interface::header_len(p.data());
             return self.packet_of(cx, row, p, header);
         };

@@ -101,13 +101,13 @@ pub(crate) struct Engine {
     pub(crate) place: Place,
     /// Created when rules are first in use; here while the node runs.
     pub(crate) tracker: Option<Box<Tracker>>,
-    /// Whether checksums are verified that the device has not verified.
+    /// True if checksums are verified that the device has not verified.
     pub(crate) verify: bool,
     pub(crate) v4: Family<IPV4>,
     pub(crate) v6: Family<IPV6>,
     /// The zone of their batches.
     pub(crate) zone: u16,
-    /// Whether any packet of the frame is a fragment that may be tracked.
+    /// True if any packet of the frame is a fragment that may be tracked.
     has_fragments: bool,
     /// Set if a packet of the frame may have more tags than rules see through.
     deep: bool,
@@ -117,7 +117,7 @@ pub(crate) struct Engine {
     pub(crate) notes: Box<[Note; 256]>,
     /// Time of the current loop.
     pub(crate) now: Millis,
-    /// Whether expired connections are left.
+    /// True if expired connections are left.
     expiry_pending: bool,
     budget: ExpiryBudget,
     /// Tracking result of the current packet, its zone, and the words of its key.
@@ -126,9 +126,9 @@ pub(crate) struct Engine {
     pub(crate) tuple: Option<Tuple>,
     /// The tuple of its connection's first packet, for rules that look at it.
     pub(crate) original: Option<Tuple>,
-    /// Whether fields of the current packet differ from those read.
+    /// True if fields of the current packet differ from those read.
     pub(crate) rewritten: bool,
-    /// Whether the current packet is a fragment.
+    /// Part that the current packet is of its datagram.
     pub(crate) part: Part,
     /// The in_port for the next look-up, if not the packet's own.
     port: Option<SwIfIndex>,

@@ -47,12 +47,12 @@ struct Group {
 }
 
 /// A mask word that several spaces share, to find which of these have a rule with the packet's
-/// value. It rules out most spaces for most packets.
+/// value. This rules out most spaces for most packets.
 #[derive(Clone, Debug)]
 struct Stage {
     word: usize,
     mask: u64,
-    /// Spaces with this mask, one bit each. Those that came later are not among them.
+    /// Spaces with this mask, one bit each. Later ones are not among them.
     about: u64,
     /// Spaces that have a rule with the value, or had one, one bit each, by value.
     with: CowMap<u64, u64, BuildHasherDefault<Hashed>>,
@@ -155,8 +155,8 @@ fn masked(words: &Words, mask: &Words) -> Words {
 }
 
 impl Classifier {
-    /// Compiles rules with their priorities and numbers. Of two rules with the same match and
-    /// priority, the first one applies.
+    /// Compiles rules with their priorities and numbers. The first of two rules with the same match
+    /// and priority applies.
     pub fn new<'a>(rules: impl IntoIterator<Item = (&'a Match, u16, u32)>) -> Classifier {
         let rules =
             rules.into_iter().map(|(m, priority, number)| (m.mask, m.value, priority, number));
@@ -196,7 +196,7 @@ impl Classifier {
         all
     }
 
-    /// Adds a rule. Of two rules with the same match and priority, the first one applies.
+    /// Adds a rule. The first of two rules with the same match and priority applies.
     pub fn add(&mut self, matches: &Match, priority: u16, number: u32) {
         let Match { mask, value, .. } = matches;
         let (group, at) = match self.places.get(mask) {
@@ -465,7 +465,8 @@ pub struct Cache {
     pub(crate) misses: u64,
 }
 
-/// What most look-ups compare is together: few rules look at many words.
+/// A remembered look-up. The fields that most look-ups compare are together: few rules look at many
+/// words.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Remembered {

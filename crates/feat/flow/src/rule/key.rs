@@ -84,8 +84,8 @@ pub(crate) const CT_MARK: Place = place(5, 0, 32);
 pub(crate) const CT_TP_SRC: Place = place(5, 32, 16);
 /// The code for ICMP.
 pub(crate) const CT_TP_DST: Place = place(5, 48, 16);
-/// Addresses share words with neighbour discovery, which never belongs to a connection. Those of
-/// IPv6 have the upper half first.
+/// Addresses share words with neighbour discovery, which never belongs to a connection. IPv6
+/// addresses have the upper half first.
 pub(crate) const CT_NW_SRC: Place = place(12, 32, 32);
 pub(crate) const CT_NW_DST: Place = place(12, 0, 32);
 pub(crate) const CT_IPV6_SRC: [Place; 2] = [place(12, 0, 64), place(13, 0, 64)];
@@ -287,9 +287,9 @@ fn plain_tcp(h: &[u8; 54], len: usize) -> bool {
 /// The network header is read behind up to [`MAX_DEPTH`] tags: a filter on IP must not be passed by
 /// frames with more than one. Open vSwitch does so with a `vlan-limit` of 2.
 ///
-/// As in Open vSwitch, fields of a header that is truncated or malformed read as zero: nothing
-/// behind the end of the IP packet is read, and no port or flag of a transport header that is not
-/// whole (RFC 1858, RFC 3128).
+/// Fields of a truncated or malformed header read as zero, like in Open vSwitch: nothing behind the
+/// end of the IP packet is read, and no port or flag of a transport header that is not whole (RFC
+/// 1858, RFC 3128).
 #[inline]
 pub(crate) fn read(
     in_port: u32,
@@ -427,8 +427,8 @@ fn ipv6(l3: &[u8], len: usize, wide: bool, words: &mut Words) {
 const SOURCE_LINK_LAYER: u8 = 1;
 const TARGET_LINK_LAYER: u8 = 2;
 
-/// Reads a solicitation or advertisement of a neighbour. As in Open vSwitch, a link-layer address
-/// that occurs twice leaves target and addresses zero.
+/// Reads a solicitation or advertisement of a neighbour. A link-layer address that occurs twice
+/// leaves target and addresses zero, like in Open vSwitch.
 #[cold]
 fn discovery(view: &PacketView<'_>, words: &mut Words) {
     use icmpv6::kind::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};

@@ -21,7 +21,7 @@ pub struct Nat {
 /// A range of addresses and ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Whether it translates the source, or else the destination.
+    /// True if it translates the source, false for the destination.
     pub source: bool,
     /// First and last address, of one family; 0.0.0.0 and :: keep the original.
     pub addresses: (IpAddr, IpAddr),
@@ -204,7 +204,7 @@ fn pair<T: std::str::FromStr + Copy + PartialOrd>(text: &str) -> Option<(T, T)> 
 /// brackets, each or both together, if ports follow.
 fn addresses(text: &str) -> Option<((IpAddr, IpAddr), Option<&str>)> {
     let Some(inner) = text.strip_prefix('[') else {
-        // Those of IPv6 have colons themselves.
+        // IPv6 addresses contain colons themselves.
         if let Some(both) = pair::<Ipv6Addr>(text) {
             return Some(((both.0.into(), both.1.into()), None));
         }

@@ -25,7 +25,7 @@ const KNOWN: &str = include_str!("../../tests/data/ovs.txt");
 const FRAMES: usize = 400;
 const OTHERS: usize = 4000;
 
-/// What a length field says.
+/// Correctness of a length field.
 #[derive(Clone, Copy, Debug)]
 enum Length {
     Right,
@@ -313,14 +313,14 @@ fn theirs(line: &str) -> Fields {
 /// Its program, unpacked in the build directory or installed.
 const OFCTL: &str = "usr/bin/ovs-ofctl";
 
-/// Open vSwitch, if it is here. It must run then.
+/// Returns Open vSwitch if it is installed. An installed one must run.
 fn ovs() -> Option<Peer> {
     let peer = Peer::find("openvswitch", &[OFCTL]).ok()?;
     peer.command(None, OFCTL).arg("--version").output().expect("it runs");
     Some(peer)
 }
 
-/// What Open vSwitch reads; `None` if it is not installed.
+/// Returns the keys that Open vSwitch reads; `None` if it is not installed.
 fn ask(frames: &[Vec<u8>]) -> Option<Vec<String>> {
     let ovs = ovs()?;
     let dir = std::env::temp_dir().join(format!("thalweg-ovs-{}", std::process::id()));
@@ -420,7 +420,7 @@ fn open_vswitch_takes_the_same_original_directions() {
     {
         let state = if state.is_empty() { String::new() } else { format!("ct_state={state},") };
         let text = format!("{kind}{state}{field},actions=drop");
-        // It fails for rules that it refuses.
+        // The command fails for rules that it refuses.
         let asked = ovs.command(None, OFCTL).args(["-O", "OpenFlow15", "parse-flow", &text]);
         let theirs = asked.output().unwrap_or_default();
         let is_kept = |field: &str| theirs.contains(field.split('=').next().unwrap_or(field));

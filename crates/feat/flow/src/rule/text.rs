@@ -48,7 +48,7 @@ pub const DEFAULT_PRIORITY: u16 = 32768;
 pub struct Rule {
     /// Table number.
     pub table: u8,
-    /// Of the matching rules, the one with the highest priority applies.
+    /// The matching rule with the highest priority applies.
     pub priority: u16,
     /// An opaque number chosen by the user.
     pub cookie: u64,

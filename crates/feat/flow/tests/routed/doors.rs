@@ -120,8 +120,8 @@ fn the_router_is_the_port_of_its_bvi() {
     lab.close();
 }
 
-/// As on any interface with an address, a set of its own is for what a BVI receives, and the one
-/// of the bridge domain for what comes into that by it.
+/// A BVI's own set applies to packets that it receives, like on any interface with an address; the
+/// set of the bridge domain to packets that enter the domain by it.
 #[test]
 fn a_bvi_has_a_set_of_its_own() {
     let (mut lab, bvi, mac) = bridged(1);

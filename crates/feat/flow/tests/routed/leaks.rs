@@ -139,7 +139,7 @@ impl Sent {
         }
     }
 
-    /// What arrives, and what is left to be done with it.
+    /// Returns the arriving packets, and the work left to the device.
     fn arrives(&self) -> (Vec<Vec<u8>>, Option<Offload>) {
         let mut whole = self.datagram();
         match self.shape {
@@ -204,7 +204,7 @@ fn is_inside(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(a) if a.octets()[..3] == [10, 0, 0])
 }
 
-/// Whether a packet shows an inside address, in its header or in one that it quotes.
+/// True if a packet shows an inside address, in its header or in one that it quotes.
 fn shows_inside(l3: &[u8]) -> bool {
     let Some(packet) = PacketView::read_prefix(l3) else { return true };
     let quote = packet.quote();
@@ -227,8 +227,8 @@ fn lab(translator: &str, workers: usize) -> Lab {
     lab
 }
 
-/// What leaves for a packet by each interface, without what the translator chooses: protocol, and
-/// bytes.
+/// Packets that leave for one by each interface, without the translator's choices: interface,
+/// protocol, length in bytes.
 type Left = Vec<(SwIfIndex, u8, usize)>;
 
 /// Sends packets to a lab. Returns what has left for each.

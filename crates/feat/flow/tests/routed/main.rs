@@ -36,8 +36,7 @@ fn mirrored(lab: &mut Lab, actions: &str) {
     lab.ok(&format!("flow add 7 'priority=1,actions={actions}'\nset interface flow test0 7"));
 }
 
-/// What is sent for a packet: the one that was routed out of `test1`, and the one that a rule has
-/// sent out of `test2`.
+/// Returns the packets sent for one: by the route out of `test1`, and by a rule out of `test2`.
 fn pass(lab: &mut Lab, packet: &[u8]) -> (Vec<u8>, Vec<u8>) {
     lab.receive(0, vec![framed(0, 2, packet)]);
     let mut sent = lab.sent();
@@ -117,7 +116,7 @@ fn own_errors_are_about_what_was_sent() {
                 let quote = &view.payload()[8..];
                 assert_eq!(quote[12..], packet[12..quote.len()], "addresses and what follows");
             }
-            // It is translated nevertheless, and an answer comes back.
+            // The packet is translated nevertheless, and an answer comes back.
             lab.receive(0, vec![framed(0, 2, &ping(n).build())]);
             let sent = lab.sent();
             assert_eq!(sound(1, 2, &sent[0].1).src(), outside);
@@ -178,7 +177,7 @@ fn own_errors_of_ipv6_are_about_what_was_sent() {
     }
 }
 
-/// What a rule sends by a sub-interface is counted for it and its port, copies too.
+/// Packets that a rule sends by a sub-interface are counted for it and its port, copies too.
 #[test]
 fn outputs_by_sub_interfaces_are_counted_for_them() {
     let mut lab = router();

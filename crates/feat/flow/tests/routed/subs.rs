@@ -114,7 +114,7 @@ fn rules_translate_what_comes_by_vlans() {
     }
 }
 
-/// What hosts send is translated, and what comes back finds them. Other VLANs are as before.
+/// Packets of hosts are translated, and answers find them. Other VLANs are as before.
 fn both_ways(lab: &mut Lab) {
     let plain = sub(lab, 0, 40);
     for vlan in [10, 30] {
@@ -249,8 +249,8 @@ fn what_goes_in_use_disturbs_nothing_else() {
     lab.close();
 }
 
-/// VLANs take turns on one index, each with a translation and rules of its own. What comes by one
-/// is never forwarded as the other's, and the first packets of a new one are neither translated nor
+/// VLANs take turns on one index, each with a translation and rules of its own. A packet of one is
+/// never forwarded as the other's, and the first packets of a new one are neither translated nor
 /// tracked, while those of the old one never leave with their inside address.
 #[test]
 fn vlans_take_turns_in_use() {

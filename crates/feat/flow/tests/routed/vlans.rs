@@ -47,8 +47,8 @@ fn datagram(packet: Packet) -> Packet {
     packet.ipv4(NEAR, FAR).udp(5000, 53).payload(b"abc")
 }
 
-/// What is sent for frames that `testN` receives: by which port, and with which tags. What is
-/// behind the tags is as it came.
+/// Returns the frames sent for a frame that `testN` receives: by which port, and with which tags.
+/// Bytes behind the tags are unchanged.
 fn pass(lab: &mut Lab, n: u8, frame: &[u8]) -> Vec<(SwIfIndex, Vec<u16>)> {
     lab.receive(n, vec![frame.to_vec()]);
     let sent = lab.sent();
@@ -171,7 +171,7 @@ fn connections_are_tracked_behind_two_tags() {
             let [(_, frame)] = &sent[..] else { panic!("{sent:02x?}") };
             let expected = tagged(1, 0, &[30], |p| p.ipv4(FAR, NEAR).udp(53, sport));
             assert_eq!(frame, &expected);
-            // What belongs to no connection does not pass.
+            // A packet of no connection does not pass.
             lab.receive(1, vec![back(shared, 9)]);
             assert_eq!(lab.sent(), []);
         }
@@ -179,8 +179,8 @@ fn connections_are_tracked_behind_two_tags() {
     }
 }
 
-/// What a rule sends by a sub-interface in layer 2 has the tags that it has by `normal`, whatever
-/// the order of outputs.
+/// Frames that a rule sends by a sub-interface in layer 2 have the tags that `normal` gives them,
+/// whatever the order of outputs.
 #[test]
 fn outputs_in_layer_2_have_the_tags_of_a_bridge() {
     let mut lab = bridged(1);
@@ -216,8 +216,8 @@ fn outputs_in_layer_2_have_the_tags_of_a_bridge() {
     lab.close();
 }
 
-/// What a rule sends by a routed sub-interface has its tags in place of those of the one that
-/// received it.
+/// Frames that a rule sends by a routed sub-interface have its tags in place of those of the one
+/// that received them.
 #[test]
 fn outputs_by_routed_sub_interfaces_have_their_tags() {
     let mut lab = router();

@@ -20,7 +20,7 @@ const QUOTE: usize = 62;
 /// A packet from outside.
 #[derive(Clone, Debug)]
 struct Piece {
-    /// Of a few datagrams.
+    /// Id of one of a few datagrams.
     id: u8,
     /// Its destination port is the one that asks.
     asked_for: bool,
@@ -32,12 +32,12 @@ struct Piece {
     after: Vec<u8>,
     /// Another fragment header behind the first: its offset.
     second: Option<u16>,
-    /// What the fragment header says to come next.
+    /// The next header that the fragment header names.
     next: u8,
     /// Bytes behind the headers; the packet's length says so, or something else.
     length: usize,
     lie: i16,
-    /// It is quoted in an error about a packet that went the other way.
+    /// The packet is quoted in an error about one that went the other way.
     quoted: bool,
 }
 
@@ -107,8 +107,8 @@ impl Piece {
     }
 }
 
-/// What a packet that passed is: a whole datagram's or a first fragment's ports, or the id of the
-/// datagram that it is a later fragment of. `None` for an error.
+/// Returns the identity of a packet that passed: ports of a whole datagram or a first fragment, or
+/// the id of a later fragment's datagram. `None` for an error.
 fn seen_as(frame: &[u8]) -> Option<Result<[u16; 2], u32>> {
     let ip = Ipv6View::parse(&frame[14..]).expect("a packet as long as it says");
     let transport = ip.transport().expect("headers that can be read");

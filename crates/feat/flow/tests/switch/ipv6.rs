@@ -350,7 +350,7 @@ fn connections_are_translated() {
         let seen = one(lab.pass(0, &[out]));
         let [port, _] = ports(&seen);
         assert_eq!(seen[54..], segment(port, 80));
-        // Of others, the address; two hosts have none left towards the same one.
+        // Other protocols have only the address; a second host has none left towards the same one.
         let gre = |from| there().ipv6(from, SERVER).protocol(GRE).payload(&[0; 24]).build();
         assert_eq!(source(&one(lab.pass(0, &[gre(CLIENT)]))), OUTSIDE);
         assert!(lab.pass(0, &[gre(HOP)]).is_empty());

@@ -38,12 +38,12 @@ struct World {
     records: bool,
     /// Maximum number of connections opened between two loops.
     burst: usize,
-    /// Whether devices distribute packets as trackers do connections: nothing is handed over, and
+    /// True if devices distribute packets as trackers do connections: nothing is handed over, and
     /// replies arrive at the worker that sent.
     spread: bool,
     /// The remaining datagrams of pairs of hosts: requests and replies.
     pairs: std::ops::Range<u32>,
-    /// Whether the replies of the first pairs are next.
+    /// True if the replies of the first pairs are next.
     answers: bool,
     /// Where the ports' packets are entered for a test that fails; benchmarks have none.
     taps: Option<[PacketTap; 2]>,
@@ -383,7 +383,7 @@ impl Lab {
         let (server, port) = profile.server;
         for (n, world) in self.worlds.iter().enumerate() {
             let mut profile = profile.clone();
-            // As `owner` distinguishes them.
+            // Clients of workers differ in bits that `owner` reads.
             let first = profile.client.to_bits() + ((n as u32) << 16);
             profile.client = Ipv4Addr::from_bits(first);
             let (a, b) = profile.client_mac;

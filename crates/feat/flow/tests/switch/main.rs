@@ -19,7 +19,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::tcp::flag::{ACK, SYN};
 
-/// As in a file for ovs-ofctl.
+/// Rules in a file of ovs-ofctl.
 const FOUR_RULES: &str = "\
 # stateful switching
 priority=2,arp,actions=normal
@@ -342,7 +342,7 @@ fn a_full_table_refuses_or_recycles() {
         };
         (0..50).map(one).collect()
     };
-    // As in Open vSwitch, packets that are not committed pass nevertheless.
+    // Packets that are not committed pass nevertheless, like in Open vSwitch.
     assert_eq!(lab.pass(0, &syns(1000)).len(), 50);
     assert_eq!(lab.cli("show conntrack").lines().count(), 10);
     lab.ok("set conntrack when-full recycle");

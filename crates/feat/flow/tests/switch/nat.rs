@@ -183,7 +183,7 @@ fn translations_in_several_zones_are_shared_out() {
     }
 }
 
-/// What is tracked under two tuples is in one place.
+/// Connections tracked under two tuples are in one place.
 #[test]
 fn connections_of_several_tuples_share_a_worker() {
     for workers in WORKERS {
@@ -290,7 +290,7 @@ fn errors_about_translated_connections() {
     }
 }
 
-/// What no rule of a later table matches is a miss, as in the first.
+/// Packets that no rule of a later table matches are misses, like in the first.
 #[test]
 fn misses_are_counted_in_all_tables() {
     let mut lab = Lab::new(1, 2048);

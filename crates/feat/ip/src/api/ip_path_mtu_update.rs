@@ -18,7 +18,7 @@ fn handle(c: &mut Control, rq: IpPathMtuUpdate) -> Result<IpPathMtuUpdateReply, 
         IpAddr::V6(ip) => path_mtu::set(c, table, ip.to_bits(), mtu),
     };
     match done {
-        // What is gone need not be removed: clients repeat what they are not sure of.
+        // A missing path MTU is no error: clients repeat removals.
         Err(PathMtuError::Unknown(_)) => {}
         done => done?,
     }

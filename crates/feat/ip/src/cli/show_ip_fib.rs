@@ -238,7 +238,7 @@ impl<A: Address> Lister<A> {
         let ip = ip.borrow();
         let next = if at.done < self.limit { at.prefixes.next(&ip) } else { Poll::Ready(None) };
         let Poll::Ready(next) = next else { return true };
-        // It may have been deleted since.
+        // The route may have been deleted since.
         if let Some(view) = next.and_then(|prefix| ip.route(at.table, prefix)) {
             match out.wants_json() {
                 true => at.json.push(fib_text::route_json(c, at.table, &view)),

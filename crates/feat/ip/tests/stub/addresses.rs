@@ -40,7 +40,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What there should be.
+/// The expected state.
 #[derive(Default)]
 struct Model<A> {
     tables: BTreeSet<TableId>,

@@ -237,7 +237,7 @@ fn routes_of_the_other_version() {
     w.0.close();
 }
 
-/// What a path says is honoured and dumped, or refused.
+/// Each field of a path is honoured and dumped, or refused.
 #[test]
 fn each_field_of_a_path_counts() {
     let mut w = World::new(true);
@@ -258,7 +258,7 @@ fn each_field_of_a_path_counts() {
     let later = vec![FibPath { preference: 2, weight: 9, ..best.clone() }];
     assert_eq!(w.change_route(true, true, route(0, "192.0.2.0/24", later)), 0);
     assert_eq!(shown(&mut w), [(1, 1), (2, 9)]);
-    // It is found whatever its share is.
+    // A path is found whatever its share is.
     assert_eq!(w.change_route(false, true, route(0, "192.0.2.0/24", vec![best.clone()])), 0);
     assert_eq!(shown(&mut w), [(1, 1)]);
     // One that leads nowhere yet is kept.

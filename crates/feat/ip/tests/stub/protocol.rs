@@ -21,7 +21,7 @@ use thalweg_graph::{Built, Control, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix};
 
-/// What the tests need of a type of addresses.
+/// Sample values of a type of addresses.
 pub trait Sample: Address {
     const DROPPED: &'static [(Self, u8)];
     /// An address of the documentation's network of interface `n`.
@@ -67,7 +67,7 @@ impl<A: Address> Lpm<A> for Tree<A> {
     fn reclaim(&mut self, _: &Domain) {}
 }
 
-/// What a protocol has published.
+/// The protocol's published state.
 #[derive(Default)]
 pub struct Published<A> {
     made: BTreeMap<TableId, Shared<A>>,

@@ -104,7 +104,7 @@ pub fn fragments(
 pub enum Failure {
     /// There are not enough buffers.
     NoBuffers,
-    /// It claims to be a GSO packet, but is none.
+    /// The packet claims to be a GSO packet, but is none.
     Gso,
     /// The MTU leaves no room for data.
     SmallMtu,
@@ -115,7 +115,7 @@ pub enum Failure {
 /// Calls `emit` with each segment of a GSO packet, from its IP header on, until it fails.
 ///
 /// # Errors
-/// What `emit` returns, or that it is no GSO packet.
+/// The error of `emit`, or [`Failure::Gso`] if the packet is no GSO packet.
 pub fn segments(
     packet: &[u8],
     size: u16,

@@ -82,9 +82,9 @@ fn header_sum(h: &[u8; 20]) -> u32 {
 struct Checked {
     /// Length of the packet.
     total: usize,
-    /// Whether it is to a group.
+    /// True if the packet is to a group.
     multicast: bool,
-    /// Whether it is from or to a link-local address.
+    /// True if the packet is from or to a link-local address.
     local: bool,
 }
 
@@ -202,7 +202,7 @@ fn halves<V: Lanes>(word: V) -> V {
     low(word) + word.shr::<16>()
 }
 
-/// As [`header_sum`] for headers in little-endian words.
+/// Does the work of [`header_sum`] for headers in little-endian words.
 #[inline(always)]
 fn header_sums<V: Lanes>([a, b, c, d, e]: [V; 5]) -> V {
     halves(halves(halves(a) + halves(b) + halves(c) + halves(d) + halves(e)))

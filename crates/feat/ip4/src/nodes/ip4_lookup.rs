@@ -185,7 +185,7 @@ impl Ip4Lookup {
         rest
     }
 
-    /// As [`choose`](Self::choose), one by one.
+    /// Does the work of [`choose`](Self::choose) one by one.
     #[inline(always)]
     fn choose_each(&self, frame: &mut Frame) -> Rows {
         let mut leaves = [0; FRAME_SIZE];
@@ -232,7 +232,7 @@ impl Ip4Lookup {
         }
         fib.routes.lookup_batch(&addrs, frame.aux_mut());
         let mut rest = self.choose::<V>(frame);
-        // What may be answered is received by an interface of the table.
+        // Packets that may be answered are received by an interface of the table.
         for i in 0..frame.len() as u8 {
             let met = self.lookup.dpos.get(Dpo(frame.aux()[usize::from(i)])).state();
             let data = frame.data(i);

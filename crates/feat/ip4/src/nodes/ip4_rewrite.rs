@@ -62,7 +62,7 @@ struct Ip4Rewrite {
     link: Link,
     /// The arc `ip4-output`.
     output: ArcId,
-    /// Whether any interface has features on it.
+    /// True if any interface has features on it.
     used: bool,
     counters: Arc<ObjectCounters>,
 }

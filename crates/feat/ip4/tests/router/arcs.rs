@@ -117,7 +117,7 @@ fn features_are_visited_in_the_order_of_the_arc() {
                     let frame = framed(0, 2, &packet.build());
                     lab.receive(0, vec![frame; many]);
                     let seen = visits(&lab);
-                    // What is routed to `test1` leaves by it.
+                    // Packets routed to `test1` leave by it.
                     let passes = of == arc || (arc, of) == ("ip4-unicast", "ip4-output")
                         || (arc, of) == ("ip4-output", "ip4-unicast")
                         // These end as drops or as packets for the router, which are unicast.

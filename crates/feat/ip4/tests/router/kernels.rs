@@ -302,7 +302,7 @@ fn frames_of_several_interfaces_are_forwarded_alike() {
     labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
 }
 
-/// What is sent, by interface, and counted.
+/// Frames sent, by interface, and counters.
 type Counted = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);
 
 fn outcome_of(lab: &mut Lab, level: Level, deliver: impl FnOnce(&mut Lab)) -> Counted {

@@ -1,4 +1,4 @@
-//! What the link layer says of a packet, and hosts on a link that are in no subnet of it.
+//! Link-layer addresses of packets, and hosts on a link that are in no subnet of it.
 
 use crate::router;
 use std::net::{IpAddr, Ipv4Addr};
@@ -231,7 +231,7 @@ fn segments_that_exceed_the_mtu_are_fragmented() {
     lab.close();
 }
 
-/// Whether the checksum of a segment from 10.0.0.2 to 10.0.1.2 is right.
+/// True if the checksum of a segment from 10.0.0.2 to 10.0.1.2 is right.
 fn sums_up(segment: &[u8], protocol: u8) -> bool {
     let mut bytes = [ip(0, 2).octets(), ip(1, 2).octets()].concat();
     bytes.extend([0, protocol]);
@@ -340,7 +340,7 @@ fn one_address_may_be_on_two_interfaces() {
     lab.close();
 }
 
-/// Who has `target`? From a host behind test0.
+/// Builds an ARP request for `target` from a host behind test0.
 fn who_has(sender: Ipv4Addr, host: u8, target: Ipv4Addr) -> Vec<u8> {
     Packet::arp_request(host_mac(0, host), sender, target).build()
 }
@@ -371,7 +371,7 @@ fn arp_answers_for_local_routes_and_for_other_hosts() {
     for (host, is_answered) in [(2, true), (9, true), (10, false)] {
         assert_eq!(answered(&mut lab, ask(ip(1, host))).is_some(), is_answered, "{host}");
     }
-    // As a mirror: a host that has the router's own address asks, and is not learned.
+    // A mirror case: a host that has the router's own address asks, and is not learned.
     let before = lab.cli("show ip neighbors");
     let mirrored = answered(&mut lab, who_has(ip(0, 1), 8, ip(1, 2)));
     assert_eq!(mirrored.map(|r| (r.sender_ip, r.target_ip)), Some((ip(1, 2), ip(0, 1))));

@@ -137,7 +137,7 @@ fn packets_follow_the_route_of_the_tunnels_destination() {
     stop(&mut lab);
     lab.ok("ip route add 99.0.0.0/8 via 10.0.1.3 test1");
     pass(&mut lab, 1, 3);
-    // As an interface that is down.
+    // An interface that is down stops packets.
     lab.up(2, false);
     stop(&mut lab);
     lab.up(2, true);

@@ -133,7 +133,7 @@ fn groups_of_the_link_stay_there_and_no_packet_returns_to_its_link() {
     lab.close();
 }
 
-/// What the router itself sends, also to groups of its link.
+/// Packets that the router itself sends leave, also to groups of its link.
 #[test]
 fn a_local_sender_reaches_a_group() {
     let mut lab = lab();

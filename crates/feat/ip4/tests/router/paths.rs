@@ -91,7 +91,7 @@ fn next_hops_are_resolved_in_the_table_that_is_named() {
     pass(&mut lab, 1, 2);
     let shown = lab.cli("show ip fib 48.0.0.0/8");
     assert!(shown.contains("via 99.1.0.1 fib:7"), "{shown}");
-    // It follows table 7, not its own.
+    // The route follows table 7, not its own.
     lab.ok("ip route replace 99.1.0.0/16 table 7 via 10.0.2.2 test2");
     pass(&mut lab, 2, 2);
     lab.ok("ip route replace 99.0.0.0/8 via 10.0.1.4 test1");

@@ -116,7 +116,7 @@ fn a_feature_takes_what_the_router_refuses() {
     lab.close();
 }
 
-/// What has a listener, and what is no sound datagram, is not punted.
+/// Packets with a listener, and unsound datagrams, are not punted.
 #[test]
 fn only_what_nobody_takes_is_punted() {
     let mut lab = router();

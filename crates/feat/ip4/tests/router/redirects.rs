@@ -44,7 +44,7 @@ fn what_nothing_takes_leaves_by_the_paths_of_its_interface() {
     lab.sent_one(0);
     lab.receive_packet(2, 2, Packet::new().ipv4(ip(2, 2), ip(2, 1)).udp(9, 3784).payload(&[1]));
     assert_eq!(icmp_error(2, 2, &lab.sent_one(2)).code, 3);
-    // That of its own comes before that of all, and a new one replaces the old.
+    // The interface's redirect comes before the one of all, and a new one replaces the old.
     lab.ok("ip punt redirect add rx all via 10.0.2.3");
     arrives(&mut lab, &unheard(), (1, 2));
     lab.ok("ip punt redirect add rx test0 via 10.0.1.4 test1");
@@ -72,7 +72,7 @@ fn a_redirect_follows_routes_and_interfaces() {
     arrives(&mut lab, &unheard(), (1, 3));
     lab.ok("ip route replace 192.0.2.1/32 via 10.0.2.4");
     arrives(&mut lab, &unheard(), (2, 4));
-    // Of several paths, those that are left.
+    // Packets take the paths that are left.
     lab.ok("ip punt redirect add rx all via 10.0.1.2 test1 via 10.0.2.2 test2");
     lab.up(1, false);
     arrives(&mut lab, &unheard(), (2, 2));

@@ -719,7 +719,7 @@ fn change(
         Change::Set(i, j) => {
             let (p, paths) = &choices()[*i];
             let path = paths[j % paths.len()];
-            // Whether it leads anywhere or not.
+            // The path may lead nowhere.
             let done = add_route(&mut lab.c, TableId(0), *p, vec![path], true);
             prop_assert!(done.is_ok(), "{:?}", done);
             model.insert(*p, vec![path]);

@@ -24,7 +24,7 @@ fn lab(commands: &[&str]) -> Lab {
     lab
 }
 
-/// Whether a host behind `test1` is answered when it asks for an address.
+/// True if a host behind `test1` is answered when it asks for an address.
 fn answers(lab: &mut Lab, address: Ipv4Addr, host: Ipv4Addr) -> bool {
     lab.receive(1, vec![Packet::arp_request(host_mac(1, 77), host, address).build()]);
     let sent = lab.sent();

@@ -11,9 +11,9 @@ use thalweg_graph::Control;
 pub static SERVICE: Call<Control, SwInterfaceIp6EnableDisable, SwInterfaceIp6EnableDisableReply> =
     Call::new(&IP, handle);
 
-/// It speaks IPv6 already.
+/// The interface speaks IPv6 already.
 const VALUE_EXIST: Retval = Retval(-81);
-/// It does not speak IPv6.
+/// The interface does not speak IPv6.
 const IP6_NOT_ENABLED: Retval = Retval(-62);
 
 fn handle(

@@ -16,7 +16,7 @@ pub static SERVICE: Call<
     SwInterfaceIp6GetLinkLocalAddressReply,
 > = Call::new(&IP, handle);
 
-/// It does not speak IPv6.
+/// The interface does not speak IPv6.
 const IP6_NOT_ENABLED: Retval = Retval(-62);
 
 fn handle(

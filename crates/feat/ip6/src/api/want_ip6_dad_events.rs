@@ -16,7 +16,7 @@ fn handle(
 ) -> Result<WantIp6DadEventsReply, Retval> {
     let clients = c.state::<Clients>().borrow().clone();
     let watchers = c.state::<Watchers>();
-    // As in VPP, once more is no error.
+    // Asking again is no error, like in VPP.
     let _ = watchers.borrow_mut().0.want(&clients, caller, rq.enable_disable, rq.pid, ());
     Ok(WantIp6DadEventsReply)
 }

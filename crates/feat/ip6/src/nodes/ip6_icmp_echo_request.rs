@@ -40,13 +40,13 @@ struct EchoRequest {
     addrs: Arc<Snapshot<IfAddrs>>,
 }
 
-/// What a request says.
+/// Fields of a request.
 struct Asked {
     src: Ipv6Addr,
     dst: Ipv6Addr,
     /// Where the message begins.
     at: usize,
-    /// Whether it came by a routing header, which no reply reverses.
+    /// True if it came by a routing header, which no reply reverses.
     routed: bool,
 }
 

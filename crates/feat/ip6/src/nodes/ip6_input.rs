@@ -65,9 +65,9 @@ impl Ip6Input {
 struct Checked {
     /// Length of the packet.
     total: usize,
-    /// Whether it is to a group.
+    /// True if the packet is to a group.
     multicast: bool,
-    /// Whether it is from a link-local address.
+    /// True if the packet is from a link-local address.
     local: bool,
 }
 

@@ -46,7 +46,7 @@ fn read(data: &[u8]) -> Option<ipv6::Transport<'_>> {
     Ipv6View::parse_prefix(data).ok()?.transport().ok()
 }
 
-/// What becomes of a packet with an option that it may not have, or a route that goes on.
+/// Returns the verdict on a packet with an option that it may not have, or a route that goes on.
 fn refused(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>) -> Option<Verdict> {
     let refusal = Ipv6View::parse_prefix(p.data()).ok()?.refusal()?;
     Some(match refusal.code {

@@ -185,7 +185,7 @@ impl Ip6Lookup {
         for (at, exist) in frame.lane_groups() {
             let met = self.lookup.dpos.met(frame.aux_lanes::<V>(at));
             if met.balanced & exist != 0 {
-                // What has been chosen already is chosen again.
+                // Packets chosen already are chosen again.
                 return self.choose_each(frame);
             }
             frame.set_aux_lanes(at, met.dpos);
@@ -194,7 +194,7 @@ impl Ip6Lookup {
         rest
     }
 
-    /// As [`choose`](Self::choose), one by one.
+    /// Does the work of [`choose`](Self::choose) one by one.
     #[inline(always)]
     fn choose_each(&self, frame: &mut Frame) -> Rows {
         let mut leaves = [0; FRAME_SIZE];

@@ -46,7 +46,7 @@ struct Ip6Rewrite {
     link: Link,
     /// The arc `ip6-output`.
     output: ArcId,
-    /// Whether any interface has features on it.
+    /// True if any interface has features on it.
     used: bool,
     counters: Arc<ObjectCounters>,
 }

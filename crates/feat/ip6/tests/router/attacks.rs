@@ -1,4 +1,4 @@
-//! What happens while packets, asked for or not, keep coming.
+//! Tests while packets, asked for or not, keep coming.
 
 use crate::{router, setup};
 use std::net::Ipv6Addr;
@@ -126,12 +126,12 @@ fn floods_of_neighbours_are_bounded() {
             arrives(&mut lab, 1);
         }
     }
-    // Of each kind, 512 at once and 5000 in a second.
+    // Each kind may have 512 at once and 5000 in a second.
     let allowed = 2.0 * (512.0 + 5000.0 * began.elapsed().as_secs_f64());
     let grown = known(&lab) - before;
     assert!((grown as f64) < allowed, "{grown}");
     let limited = "neighbor solicitation senders not learned: rate limit";
-    // Of 5,334 such senders, a slow machine can hear all.
+    // A slow machine can hear all of 5,334 such senders.
     let slower = allowed > 9000.0;
     assert!(slower || lab.count("icmp6-neighbor-solicitation", limited) > 0);
     // The static ones are where they were.

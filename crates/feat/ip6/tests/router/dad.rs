@@ -104,7 +104,7 @@ fn an_address_of_another_host_is_not_used() {
         assert!(text.contains("2001:db8::1 DUPLICATE"), "{text}");
         lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
         assert!(messages(&mut lab, 0).is_empty());
-        // That host is a neighbour like others: it is answered, and reached.
+        // The other host is a neighbour like others: it is answered, and reached.
         let linked = link_local(&lab, 0);
         lab.receive(0, vec![solicitation(own, linked, host_mac(0, 9))]);
         assert_eq!(messages(&mut lab, 0), [(136, linked)]);
@@ -127,7 +127,7 @@ fn an_address_of_another_host_is_not_used() {
     }
 }
 
-/// What is said on one link, or of other addresses, is none of another's business.
+/// Messages on one link, or about other addresses, do not affect another.
 #[test]
 fn links_are_tested_apart_and_floods_do_not_disturb() {
     let mut lab = bare().alone().start();
@@ -191,7 +191,7 @@ fn links_are_tested_apart_and_floods_do_not_disturb() {
     lab.close();
 }
 
-/// What is tested may go, or change, while answers are under way.
+/// Tested addresses may go, or change, while answers are under way.
 #[test]
 fn tests_end_with_what_they_are_about() {
     let mut lab = bare().alone().start();

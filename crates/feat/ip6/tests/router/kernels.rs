@@ -115,7 +115,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![mixed, alike, almost]
 }
 
-/// What is sent, by interface, and counted.
+/// Frames sent, by interface, and counters.
 type Outcome = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);
 
 fn outcome(lab: &mut Lab, level: Level, frames: Vec<Vec<u8>>) -> Outcome {
@@ -123,7 +123,7 @@ fn outcome(lab: &mut Lab, level: Level, frames: Vec<Vec<u8>>) -> Outcome {
     let before = lab.counters(&["ip6-icmp-error"]);
     lab.deliver(0, frames);
     lab.settle();
-    // Whether an ICMP error is sent depends on the clock.
+    // ICMP errors depend on the clock.
     let is_error =
         |frame: &[u8]| frame.get(20) == Some(&58) && frame.get(54).is_some_and(|kind| *kind < 128);
     let mut sent: Vec<_> = lab.sent().into_iter().filter(|(_, f)| !is_error(f)).collect();

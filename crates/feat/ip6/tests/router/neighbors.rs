@@ -189,8 +189,8 @@ fn link_local_addresses_can_be_chosen() {
     lab.close();
 }
 
-/// Of a message without a link-layer address, the frame's source is taken: bytes in its addresses
-/// that look like a tag's are none.
+/// A message without a link-layer address teaches the frame's source: bytes in its addresses that
+/// look like a tag's are none.
 #[test]
 fn senders_without_an_option_are_learned_by_their_frames() {
     for (at, byte) in [(2, 0x81), (2, 0x88), (2, 0x91), (4, 0x81)] {

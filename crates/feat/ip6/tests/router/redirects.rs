@@ -38,7 +38,7 @@ fn what_nothing_takes_leaves_by_the_paths_of_its_interface() {
     arrives(&mut lab, &unheard, (2, 3));
     let text = lab.cli("show ip6 punt redirect");
     assert!(text.contains(" rx all via:\n   2001:db8:0:2::3\n"), "{text}");
-    // It must not come back.
+    // The packet must not come back.
     lab.ok("ip6 punt redirect add rx all via lookup in table 0");
     lab.receive(0, vec![framed(0, 2, &unheard.build())]);
     assert!(lab.sent().is_empty());

@@ -17,7 +17,7 @@ fn handle(c: &mut Control, rq: L2FlagsSet) -> Result<L2FlagsSetReply, Retval> {
                     changed by their bits";
         return Err(Retval::UNSUPPORTED.because(text));
     }
-    // It fails for an interface that does not exist, whatever is asked.
+    // An interface that does not exist fails, whatever is asked.
     crate::port_flags(c, sw_if)?;
     if rq.input_feature_bitmap != 0 {
         crate::set_port_flags(c, sw_if, flags, rq.is_set)?;

@@ -238,7 +238,7 @@ impl Node for ArpTerm {
         if len < p.len() {
             p.truncate(len, cx.cache());
         }
-        // What the question left to the device does not apply to the answer.
+        // Offloads of the question do not apply to the answer.
         p.unmark(Flags::OFFLOAD.union(Flags::GROUP));
         p.mark(Flags::LOCAL);
         if port.sender != LOCAL_IF {

@@ -145,7 +145,7 @@ impl<'a> Ingress<'a> {
 }
 
 impl L2Forward {
-    /// As the kernel, for a frame of several ports of one bridge domain.
+    /// Does the kernel's work for a frame of several ports of one bridge domain.
     #[inline(never)]
     fn mixed(&self, cx: &NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) -> FrameVerdict {
         let guard = cx.guard();
@@ -180,7 +180,7 @@ impl L2Forward {
     }
 }
 
-/// As the kernel, for keys that differ where some ports send on behalf of a sub-interface.
+/// Does the kernel's work for keys that differ where some ports send on behalf of a sub-interface.
 #[inline(never)]
 fn each_for_senders(
     from: &Ingress<'_>,

@@ -53,7 +53,7 @@ impl L2Input {
         self.table.load(cx.guard()).port(rx_if)
     }
 
-    /// As the kernel, for a frame of several interfaces.
+    /// Does the kernel's work for a frame of several interfaces.
     #[inline(never)]
     fn mixed(&self, cx: &NodeCx<'_>, frame: &mut Frame) -> FrameVerdict {
         // Ports of one bridge domain have the same next node.

@@ -81,7 +81,7 @@ impl L2Learn {
         self.is_there(macs.find(key, hash), port)
     }
 
-    /// As [`Self::is_known`], for an address already looked up.
+    /// Does the work of [`Self::is_known`] for an address already looked up.
     #[inline(always)]
     fn is_there(&self, found: Option<MacValue>, port: u32) -> bool {
         match found {
@@ -125,7 +125,7 @@ impl L2Learn {
         let Bridge { learn, room, .. } = *table.bridge(of.bridge);
         match found {
             Some(value) if value.is_filter() => return Verdict::drop(FILTERED),
-            // Of a port that has left, the entry is about to go.
+            // The entry of a port that has left is about to go.
             Some(value) if value.stays() && is_port(table, value, of.bridge) => {
                 return Verdict::drop(MOVED);
             }
@@ -150,7 +150,7 @@ fn is_port(table: &L2Table, value: MacValue, bridge: u16) -> bool {
 }
 
 impl L2Learn {
-    /// As the kernel, for a frame of several ports of one bridge domain.
+    /// Does the kernel's work for a frame of several ports of one bridge domain.
     #[inline(never)]
     fn mixed(&self, cx: &NodeCx<'_>, frame: &Frame, each: &mut [Verdict]) -> FrameVerdict {
         let guard = cx.guard();

@@ -1,4 +1,4 @@
-//! What single ports do with frames that they receive.
+//! Flags of single ports for frames that they receive.
 
 use super::*;
 

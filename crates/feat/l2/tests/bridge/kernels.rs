@@ -45,7 +45,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![mixed, alike, almost]
 }
 
-/// What a port may leave undone.
+/// Steps that a port may leave out.
 const SWITCHES: [&str; 4] = ["learn", "forward", "flood", "uu-flood"];
 
 type Outcome = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);

@@ -1,5 +1,4 @@
-//! What an enemy would send: tags without end, floods of addresses, loops, and settings that change
-//! meanwhile.
+//! Attacks: tags without end, floods of addresses, loops, and settings that change meanwhile.
 
 use super::*;
 use thalweg_feat_l2::L2;
@@ -136,7 +135,7 @@ fn segments_have_the_new_tags() {
         ..Offload::default()
     };
     lab.receive_offload(0, between(host(1), UNKNOWN, &[dot1q(10)], &packet), offload);
-    // What `test2` pushes are tags of frames that it receives: to it go those that have it.
+    // Frames to `test2` are those with the tag that it pushes on frames that it receives.
     let sent = lab.sent();
     assert_eq!(sent.len(), 4, "{}", lab.cli("show errors"));
     let mut whole: Vec<u8> = Vec::new();
@@ -360,7 +359,7 @@ fn a_bvi_changes_under_load() {
                 }
             }
         }
-        // It works in the end.
+        // The sub-interface works in the end.
         let packet = udp(ip(1, 5), ip(2, 9), 20).build();
         lab.receive(1, vec![between(host(5), mac(0), &[dot1q(20)], &packet)]);
         let (out, bytes) = sent_one(&mut lab);

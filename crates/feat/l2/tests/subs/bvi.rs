@@ -44,7 +44,7 @@ fn hosts_of_a_bridge_domain_are_routed_for() {
     for workers in [1, 2] {
         let mut lab = lab_with_bvi(workers);
         let (bvi, mac) = loop0(&lab);
-        // What is not known yet would be flooded.
+        // Unknown destinations would be flooded.
         lab.receive(1, vec![to(host(77), 5, &[dot1q(20)], &udp(ip(1, 5), ip(1, 6), 9))]);
         lab.until("learning", |lab| lab.cli("show l2fib verbose").contains(&host(5).to_string()));
         lab.sent();
@@ -141,7 +141,7 @@ fn unknown_unicast_frames_go_to_a_port_of_their_own() {
     // Broadcasts do not go there.
     lab.receive(0, vec![arp_request(3, &[], ip(1, 1))]);
     assert_eq!(sent_one(&mut lab).0, lab.sw_if(1));
-    // What comes from there is bridged, and not sent back.
+    // Frames from there are bridged, and not sent back.
     lab.receive(2, vec![unknown(&[dot1q(30)])]);
     assert_eq!((lab.sent().len(), lab.count("l2-uu-fwd", "reflection drop")), (0, 1));
     lab.until("learning", |lab| lab.cli("show l2fib verbose").contains(&host(3).to_string()));
@@ -149,7 +149,7 @@ fn unknown_unicast_frames_go_to_a_port_of_their_own() {
     lab.sent();
     let shown = lab.cli("show bridge-domain 10 detail");
     assert!(shown.contains("test2.30") && shown.contains(" uu "), "{shown}");
-    // It is no member: the domain may go once the others have.
+    // A `uu-fwd` port is no member: the domain may go once the others have.
     lab.ok("set interface l3 test2.30");
     lab.receive(0, vec![unknown(&[])]);
     assert_eq!(lab.sent().len(), 0, "neither flooded nor forwarded");

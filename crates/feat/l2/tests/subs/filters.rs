@@ -79,7 +79,7 @@ fn frames_to_secondary_addresses_are_ours() {
         };
         let foreign = |lab: &Lab| lab.count("ethernet-input", "l3 mac mismatch");
         assert_eq!((send(&mut lab, &[dot1q(10)]), foreign(&lab)), (0, n as u64));
-        // Of a sub-interface, the port's are meant.
+        // Addresses of a sub-interface are the port's.
         lab.ok(&format!("set interface secondary-mac-address test0.10 {other} add"));
         assert_eq!(send(&mut lab, &[dot1q(10)]), n);
         assert_eq!(send(&mut lab, &[]), n);

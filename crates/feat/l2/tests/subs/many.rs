@@ -59,7 +59,7 @@ fn a_port_has_thousands_without_nodes_of_their_own() {
 /// Three ports full of them, by ranges, and more with two tags: each has an address, and routes.
 #[test]
 fn there_may_be_16384_with_an_address_each() {
-    // As many ports and kinds of tags, but fewer of each, unless the run may take long.
+    // Ports and kinds of tags are as many, but each is smaller unless the run may take long.
     let all_there_are: u32 = sized(4096, 16_384);
     let by_range = all_there_are / 4 - 2;
     let mut lab = lab(1);

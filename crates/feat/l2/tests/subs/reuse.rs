@@ -92,8 +92,8 @@ fn packets_of_one_that_went_are_not_those_of_the_next() {
     }
 }
 
-/// What a router sends by a sub-interface that goes is not counted for the next one, and has none
-/// of its tags.
+/// Packets sent by a sub-interface that goes are not counted for the next one, and have none of its
+/// tags.
 #[test]
 fn packets_to_one_that_went_do_not_leave_by_the_next() {
     for workers in [1, 2] {

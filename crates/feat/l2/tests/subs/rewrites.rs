@@ -56,7 +56,7 @@ fn bytes(from: u8, tags: &[Tag]) -> Vec<u8> {
     frame
 }
 
-/// What leaves if a port receives a frame with tags.
+/// Returns the frames that leave if a port receives one with tags.
 fn expected(
     lab: &Lab,
     rewrites: &[TagRewrite],
@@ -166,7 +166,7 @@ fn a_cross_connect_keeps_priorities_and_counts_what_it_cannot_rewrite() {
          set interface l2 tag-rewrite test1.20 disable");
     lab.receive(0, vec![tagged(10, 0)]);
     assert_eq!(sent_one(&mut lab), (lab.sw_if(1), tagged(10, 0)));
-    // What test1 pushes, test0 has to find again on its way back.
+    // Tags that test2 pushes, test0 has to find again on their way back.
     lab.ok("set interface l2 xconnect test2 test0\nset interface l2 xconnect test0 test2\n\
          set interface l2 tag-rewrite test2 push dot1ad 100 200");
     lab.receive(2, vec![bytes(5, &[])]);

@@ -71,7 +71,7 @@ fn queries_of_version_1_are_answered_by_group() {
     let said = lab.said(0);
     assert_eq!(said.len(), 4);
     assert!(said.iter().all(|s| s.kind == 131 && s.dst == s.records[0].1), "{said:?}");
-    // What changes is said in the same words.
+    // Changes are reported in the same version.
     lab.ok("set interface ip address test0 2001:db8:1::bb:1/64");
     assert_eq!(lab.said(0)[0].kind, 131);
     lab.wait(11_000);

@@ -14,7 +14,7 @@ use thalweg_graph::Control;
 pub static SERVICE: Stream<Control, MssClampGet, MssClampDetails, MssClampGetReply> =
     Stream::new(&MSS_CLAMP, handle);
 
-/// As VPP for an interface without a limit.
+/// VPP's answer for an interface without a limit.
 const FEATURE_DISABLED: Retval = Retval(-30);
 
 fn handle(

@@ -52,7 +52,7 @@ impl Command<Control> for Nat44Save {
         let restores = args.keyword("restore");
         args.end()?;
         store::check(c, &file).map_err(stored)?;
-        // What the router saves there by now is older than what it has.
+        // A file that the router saves to is older than its sessions by now.
         let is_own = c.state::<Nat44>().borrow().saving().is_some_and(|(to, _)| *to == file);
         if restores && !is_own {
             let work = store::restore(c, &file, true).map_err(stored)?;

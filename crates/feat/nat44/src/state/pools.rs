@@ -9,11 +9,11 @@ use thalweg_feat_ip::Ip4;
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
-/// What is used of an interface's addresses.
+/// Uses of an interface's addresses.
 #[derive(Default, Debug)]
 struct Lender {
     addresses: Vec<Ipv4Addr>,
-    /// Whether all are pool addresses, and whether all are for twice-NAT.
+    /// True if all are pool addresses, and true if all are for twice-NAT.
     pools: [bool; 2],
     /// Mappings of the first one, by number.
     mappings: BTreeSet<u64>,

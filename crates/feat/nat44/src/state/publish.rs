@@ -14,7 +14,7 @@ use thalweg_graph::Control;
 /// An external address, protocol and port that a mapping reserves.
 pub(super) type Port = (u32, u8, u16);
 
-/// What may be other than published.
+/// Parts that may differ from the published state.
 #[derive(Default, Debug)]
 pub(super) struct Change {
     /// Pool addresses, and whether for twice-NAT.
@@ -23,7 +23,7 @@ pub(super) struct Change {
     pub(super) mappings: BTreeSet<u64>,
 }
 
-/// What a change does to workers and to ARP.
+/// Effects of a change on workers and on ARP.
 struct Effects {
     config: Config,
     gone: Vec<Address>,
@@ -33,7 +33,7 @@ struct Effects {
     lent: Vec<(u64, Ipv4Addr, bool)>,
 }
 
-/// What the mappings of a change reserve and have workers do, before or after.
+/// Addresses, ports and hosts that the mappings of a change touch, before or after.
 #[derive(Default)]
 struct Touched {
     addresses: BTreeSet<u32>,
@@ -89,7 +89,7 @@ impl Nat44 {
         let mut config = self.config().clone();
         let (gone, come) = self.renew_pools(change);
         let mut numbers = change.mappings.clone();
-        // Who maps a whole address that others share is assigned to workers by port.
+        // A host that maps a whole address that others share is assigned to workers by port.
         let shared = gone.iter().chain(&come).filter(|a| !a.twice);
         numbers.extend(shared.flat_map(|a| self.index.of_address(a.address)));
         let mut touched = Touched::default();

@@ -28,15 +28,15 @@ impl Translator {
         let t = Tuple::of(&parsed.key);
         let dst = t.dst.to_bits();
         let mapped = || config.mappings.by_external(dst, t.dport, t.protocol);
-        // What is for a host that is not translated may be from either side.
+        // A packet for a host that is not translated may be from either side.
         let outside =
             config.addresses.contains(&dst) || mapped().is_some_and(|m| m.external != m.local);
         if outside { Direction::Out2In } else { Direction::In2Out }
     }
 
     /// Returns whether a packet has been translated already: a session yields just such packets.
-    /// That is so for one that leaves and was translated when it came, and for one between inside
-    /// hosts, which comes here once more after the second of its two translations.
+    /// One such packet leaves and was translated when it came; another is between inside hosts, and
+    /// comes here once more after the second of its two translations.
     pub(super) fn is_done(
         &self,
         cx: &NodeCx<'_>,
@@ -83,14 +83,14 @@ impl Translator {
         let to = tables.resolve(&self.dpos, p.rx_if(), t.dst.to_bits());
         let meets_us = config.role(to.tx_if()) & INSIDE != 0 || config.any_output;
         let is_error = matches!(parsed.kind, Kind::Error(_));
-        // What leaves by an interface with translation on output is translated there.
+        // Packets that leave by an interface with translation on output are translated there.
         if is_error || !to.kind.is_sent() || !meets_us || config.is_output(to.tx_if()) {
             return Verdict::CONTINUE;
         }
         let inside = Tuple { table: tables.fib_id(to.tx_if()).get(), ..t.reversed() };
         match nat.open_direct(config, &inside, &t, self.now) {
             Ok(flow) => self.opened(cx, nat, p, parsed, flow),
-            // It passes all the same; its answers are treated as any packet from inside.
+            // The packet passes all the same; its answers are treated as any packet from inside.
             Err(_) => Verdict::CONTINUE,
         }
     }

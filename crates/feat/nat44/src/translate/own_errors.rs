@@ -38,10 +38,10 @@ impl Way<'_> {
 pub(crate) enum Restored {
     /// No session has translated it.
     Not,
-    /// It is as it came.
+    /// The packet is as it came.
     Whole,
-    /// Of its two translations this worker knows the second one only. The answer to it as it is now
-    /// is this one.
+    /// This worker knows only the second of its two translations. The answer to it as it is now is
+    /// this one.
     Half(Tuple),
 }
 

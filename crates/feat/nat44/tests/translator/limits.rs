@@ -57,7 +57,7 @@ fn mistakes_are_named_where_they_are() {
         let refused = n.lab.cli(command);
         assert!(refused.contains(what), "{command}: {refused}");
     }
-    // It receives no packets that could be traced.
+    // The ticker receives no packets that could be traced.
     let refused = n.lab.cli("trace add nat44-ed-ticker 1");
     assert!(refused.contains("expected an input node"), "{refused}");
     assert_eq!(refused.matches("nat44-ed-ticker").count(), 1, "{refused}");

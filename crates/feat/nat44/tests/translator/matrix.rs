@@ -1,5 +1,5 @@
-//! What becomes of a packet, for all roles of the two interfaces, kinds of mappings, ways and
-//! protocols, with forwarding and without.
+//! Fates of a packet, for all roles of the two interfaces, kinds of mappings, ways and protocols,
+//! with forwarding and without.
 //!
 //! A host is behind `test0`, the Internet behind `test1`. Each rule has a condition, what is right
 //! where it holds, and why; the first that holds decides.
@@ -144,14 +144,14 @@ impl Case {
     }
 }
 
-/// What becomes of the first packet.
+/// Fate of the first packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Seen {
-    /// It does not arrive.
+    /// The packet does not arrive.
     Nowhere,
-    /// It arrives as it was sent.
+    /// The packet arrives as it was sent.
     Same,
-    /// It arrives with another source; the port if it is known.
+    /// The packet arrives with another source; the port if it is known.
     From(Ipv4Addr, Option<u16>),
 }
 
@@ -160,7 +160,7 @@ use Seen::{From, Nowhere, Same};
 /// A rule: where it holds, what is right, and why.
 type Rule = (fn(&Case) -> bool, fn(&Case) -> Seen, &'static str);
 
-/// Of the first packet of a flow.
+/// Rules for the first packet of a flow.
 const RULES: &[Rule] = &[
     // From the host to the Internet.
     (
@@ -248,8 +248,8 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// Of the answer, if the first packet has arrived; its source is the address and port to which that
-/// was sent (`Same`), or another one.
+/// Rules for the answer, if the first packet has arrived; its source is the address and port to
+/// which the first was sent (`Same`), or another one.
 const ANSWERS: &[Rule] = &[
     (
         |c| c.way == Inwards && c.near == NONE && (c.mapping == Twice || !c.far.outside),

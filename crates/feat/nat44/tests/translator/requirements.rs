@@ -13,7 +13,7 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Whether a requirement is met.
+/// Standing of a requirement.
 enum Standing {
     /// Met, as the test demonstrates.
     Holds(fn(&mut Nat)),

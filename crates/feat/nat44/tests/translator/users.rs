@@ -1,4 +1,4 @@
-//! What users of VPP rely on, beyond the [matrix](crate::matrix).
+//! Behaviour that users of VPP rely on, beyond the [matrix](crate::matrix).
 
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
 use std::net::Ipv4Addr;

@@ -125,7 +125,7 @@ fn an_empty_table_reaches_nothing() {
     silent(&mut n);
     let closed = "inter-VRF route not allowed";
     assert_eq!(n.lab.count("nat44-ed-in2out", closed), 1);
-    // That table is one of those with a route.
+    // A table becomes one with a route.
     n.lab.ok("nat44 vrf route add table 7 0");
     n.one(0, 1, tcp(HOST, (FAR, 80), SYN));
     assert_eq!(n.sessions().len(), 1);

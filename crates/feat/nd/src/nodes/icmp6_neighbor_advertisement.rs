@@ -31,7 +31,7 @@ thalweg_graph::errors! {
     TENTATIVE: Error, UNKNOWN, "neighbor advertisement of an address that we test";
 }
 
-/// What is wrong with messages of any kind.
+/// Faults of messages of any kind.
 const FAULTS: Faults =
     Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 
@@ -69,7 +69,7 @@ impl Receive for NeighborAdvertisement {
         }
         let rx_if = p.rx_if();
         let named = received.message.link_layer();
-        // Who answers a unicast solicitation need not name its address.
+        // A neighbour that answers a unicast solicitation need not name its address.
         let mac = named.or_else(|| message::frame_source(p)).filter(|mac| mac.is_unicast());
         let Some(mac) = mac else { return Err(Verdict::drop(BAD_MAC)) };
         self.ear.listen(cx, rx_if, IpAddr::V6(target), mac);

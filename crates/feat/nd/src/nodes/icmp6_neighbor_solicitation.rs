@@ -38,7 +38,7 @@ thalweg_graph::errors! {
     NO_BUFFER: Warning, NO_BUFFER_SPACE, "neighbor advertisements not sent: no buffer";
 }
 
-/// What is wrong with messages of any kind.
+/// Faults of messages of any kind.
 const FAULTS: Faults =
     Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 

@@ -27,7 +27,7 @@ thalweg_graph::errors! {
     OWN: Error, UNKNOWN, "router advertisement from our own address";
 }
 
-/// What is wrong with messages of any kind.
+/// Faults of messages of any kind.
 const FAULTS: Faults =
     Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 
@@ -53,7 +53,7 @@ struct RouterAdvertisement {
     heard: HeardReporter,
 }
 
-/// What an advertisement says, its prefixes, and the MAC address that it names.
+/// Contents of an advertisement, its prefixes, and the MAC address that it names.
 type Read = (RouterHeard, Prefixes, Option<MacAddr>);
 
 /// Reads a valid advertisement.
@@ -109,7 +109,7 @@ impl Receive for RouterAdvertisement {
         }
         cx.count(RECEIVED, 1);
         if let Some(mac) = named {
-            // Whether it is learned or not, the router is reported.
+            // The router is reported even if it is not learned.
             let router = (IpAddr::V6(heard.router), mac);
             self.reporter.sender(cx, heard.sw_if, router, Origin::Request);
         }

@@ -28,7 +28,7 @@ thalweg_graph::errors! {
     NOT_CONNECTED: Error, UC_REVERSE_PATH_FORWARDING, "router solicitations from source not on link";
 }
 
-/// What is wrong with messages of any kind.
+/// Faults of messages of any kind.
 const FAULTS: Faults =
     Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 
@@ -76,7 +76,7 @@ impl Receive for RouterSolicitation {
         let Some(mac) = mac else { return Err(Verdict::drop(BAD_MAC)) };
         cx.count(RECEIVED, 1);
         if named.is_some() {
-            // Whether it is learned or not, the host is answered.
+            // The host is answered even if it is not learned.
             self.reporter.sender(cx, rx_if, (IpAddr::V6(src), mac), Origin::Request);
         }
         self.solicited.report(cx, rx_if, src, mac).count(cx, THROTTLED, EVENTS_LOST);

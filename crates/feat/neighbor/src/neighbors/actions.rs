@@ -1,5 +1,5 @@
-//! What follows from a change of the table: adjacencies, subscribers, requests, and replies to the
-//! workers that hold packets.
+//! Effects of a change of the table: adjacencies, subscribers, requests, and replies to the workers
+//! that hold packets.
 
 use super::{NeighborChange, Neighbors, resolver, update};
 use crate::Version;

@@ -17,7 +17,7 @@ pub fn flush(c: &mut Control, sw_if: Option<SwIfIndex>, family: Option<Version>)
     flush_then(c, sw_if, family, |_| {})
 }
 
-/// As [`flush`]; then calls `done` with the number of all.
+/// Does the work of [`flush`]; then calls `done` with the number of all.
 pub fn flush_then(
     c: &mut Control,
     sw_if: Option<SwIfIndex>,
@@ -38,7 +38,7 @@ const FLUSHED_AT_ONCE: usize = 256;
 /// A flush in progress.
 struct FlushJob {
     of: (Option<SwIfIndex>, Option<Version>),
-    /// What was heard or configured since stays.
+    /// Neighbours heard or configured since stay.
     began: Instant,
     last: Bound<Key>,
     gone: usize,
@@ -64,7 +64,7 @@ fn flush_slice(c: &mut Control, mut job: FlushJob) -> usize {
             return gone;
         }
     }
-    // Those that were removed may be heard again.
+    // Removed neighbours may be heard again.
     reset_reports(c);
     (job.done)(job.gone);
     job.gone

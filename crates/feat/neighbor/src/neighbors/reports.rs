@@ -21,7 +21,7 @@ pub(super) fn handle_report(c: &mut Control, event: &Event) {
             if peer && interface::is_current(c, sw_if, event.at) {
                 update(c, |t, now| t.learn((sw_if, ip), mac, origin, now));
             } else if peer {
-                // It may be heard again right after this.
+                // The sender may be heard again right after this.
                 reset_reports(c);
             }
         }

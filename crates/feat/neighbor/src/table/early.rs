@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(early.take(key(1, 7), now), Some(MAC));
         assert_eq!(early.take(key(1, 7), now), None, "it is taken once");
         assert_eq!(early.take(key(3, 7), now), Some(MAC));
-        // Of its own the latest stay.
+        // The latest of an interface's own stay.
         assert_eq!(early.take(key(2, 9_999), now), Some(MAC));
         assert_eq!(early.take(key(2, 0), now), None);
     }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!((early.count, early.take(key(200, 1), now)), (ALL, Some(MAC)));
         let most = early.by_interface.values().map(VecDeque::len).max();
         assert!(most.is_some_and(|most| most <= EACH), "{most:?}");
-        // What is old makes room first.
+        // Old entries make room first.
         early.note(key(201, 1), MAC, now + KEPT);
         early.note(key(201, 2), MAC, now + KEPT);
         assert_eq!(early.count, 2);

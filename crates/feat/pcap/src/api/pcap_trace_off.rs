@@ -40,7 +40,7 @@ fn wait(
         Err(TryRecvError::Empty) => {
             c.after(REST, move |c| wait(c, written, later));
         }
-        // It was dropped without an answer, which the reply says.
+        // The capture was dropped without an answer, which the reply says.
         Err(TryRecvError::Disconnected) => {}
     }
 }

@@ -97,7 +97,7 @@ impl Command<Control> for PcapTrace {
                 "error" => plan.error = Some(reason(c, args.word("reason")?).map_err(failed)?),
                 "filter" => filtered = true,
                 "file" => plan.file = args.word("file")?.to_owned(),
-                // It is so anyway.
+                // The other words name the default.
                 _ => {}
             }
             if args.is_empty() {

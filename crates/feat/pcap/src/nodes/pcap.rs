@@ -69,7 +69,7 @@ pub(crate) struct Captured<'b> {
     pub(crate) length: u32,
     /// Bytes kept.
     pub(crate) bytes: &'b [u8],
-    /// It begins with its IP header.
+    /// True if the packet begins with its IP header.
     pub(crate) bare: bool,
 }
 
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(all[1], Captured { at: 6, length: 100, bytes: &long[..32], bare: true });
         assert_eq!(all[2], Captured { at: 7, length: 0, bytes: &[], bare: false });
     }
-    /// What a tunnel's packets are is not said of those of another interface with its index.
+    /// The link type of a tunnel's packets does not apply to another interface with its index.
     #[test]
     fn a_new_interface_is_no_tunnel() {
         let mut tap = PcapTap::default();

@@ -236,7 +236,7 @@ impl Command<Control> for Ip6Nd {
         while first || !args.is_empty() {
             no = args.exact("no") || (no && first);
             let word = args.choice("setting", &WORDS[..WORDS.len() - 1])?;
-            // As in VPP, a setting begins what it is for.
+            // A setting begins what it is for, like in VPP.
             new.send = word != "ra-default";
             option(args, word, no, &mut new)?;
             first = false;

@@ -6,7 +6,7 @@ use thalweg_config::declare::{Kind, Value, rank};
 use thalweg_device::setting::PerInterface;
 use thalweg_engine::setting::{Form, Rare};
 
-/// What an interface takes, if anything: commands name more than addresses.
+/// Parts of advertisements that an interface takes, if any: commands name more than addresses.
 pub struct Autoconfig;
 
 const IN_DOCUMENTS: &[&str] = &["addresses", "default-route"];

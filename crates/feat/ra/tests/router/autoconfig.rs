@@ -44,7 +44,7 @@ fn addresses_and_routes_come_and_go() {
     lab.advertise(0, b, &advertisement(1800, 0x08, &[]));
     let text = route(&mut lab);
     assert!(!text.contains("fe80::a") && text.contains("fe80::b"), "{text}");
-    // It says that it is none any more; the other one just falls silent.
+    // The router announces that it is none any more; the other one just falls silent.
     lab.advertise(0, b, &advertisement(0, 0, &[]));
     assert!(route(&mut lab).contains("fe80::a"));
     lab.wait(1_801_000);
@@ -149,7 +149,7 @@ fn advertisements_that_lie_do_little() {
     let text = lab.cli("show ip6 nd autoconfig");
     assert_eq!(text.matches("router fe80::").count(), 8, "{text}");
     assert!(text.contains("56 addresses and routers did not find room"), "{text}");
-    // What is said by few is not believed where more is left.
+    // Prefixes of few are not believed where more is left.
     lab.advertise(0, router, &advertisement(0, 0, &[("2001:db8::", 0xc0, 1)]));
     lab.wait(2000);
     assert_eq!(addresses(&lab), 16);

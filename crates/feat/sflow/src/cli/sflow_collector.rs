@@ -13,7 +13,7 @@ pub static COMMAND: SFlowCollector = SFlowCollector;
 /// The command's type.
 pub struct SFlowCollector;
 
-/// What names a collector.
+/// Help for a collector's name.
 const HOST: &str = "an IP address such as 192.0.2.1, or a host's name";
 
 impl Command<Control> for SFlowCollector {

@@ -12,7 +12,7 @@ pub static COMMAND: SFlowEnableDisable = SFlowEnableDisable;
 /// The command's type.
 pub struct SFlowEnableDisable;
 
-/// What may follow the interface.
+/// Words after the interface.
 #[derive(Debug, PartialEq, Eq)]
 struct Wish {
     enable: bool,

@@ -2,7 +2,7 @@
 //! that are dropped.
 //!
 //! A tap on `device-input`, `interface-output` and `error-drop` that inspects frames and moves
-//! none. Of a sampled packet it reads bytes, length and offload metadata, and it marks received
+//! none. The tap reads bytes, length and offload metadata of a sampled packet, and marks received
 //! ones so that the engine reports their disposition. Samples go into the worker's ring without
 //! allocation, lock or wait. The tap is not called for frames without a sample.
 
@@ -75,7 +75,7 @@ pub enum TapMessage {
         tx_rate: u32,
         /// Report drops of its packets.
         drops: bool,
-        /// What its packets begin with.
+        /// Header that its packets begin with.
         link: Link,
     },
     /// An interface was deleted.
@@ -135,7 +135,7 @@ fn note(dirty: &mut Vec<SwIfIndex>, sw_if: SwIfIndex) {
     dirty.push(sw_if);
 }
 
-// What `lines` names are these two.
+// The two lines that `lines` names.
 const _: () = assert!(std::mem::offset_of!(SFlowTap, ring) == 64);
 
 /// The sampler of one worker. The first two cache lines hold what a sample needs.
@@ -471,7 +471,7 @@ impl SFlowTap {
         }
     }
 
-    /// What dropped packet `i` is on the wire, including headers that were stepped over.
+    /// Returns dropped packet `i` as on the wire, including headers that were stepped over.
     fn wire(&self, frame: &Frame, i: u8) -> Wire {
         let link = of_dropped(frame, i, self.ports.at(frame.rx_if(i)).link());
         Wire::of(frame, i, stepped_over(frame, i), link)

@@ -15,7 +15,7 @@ use crate::state::is_port;
 const ETHERNET: u32 = 6;
 const SOFTWARE_LOOPBACK: u32 = 24;
 const TUNNEL: u32 = 131;
-/// What VPP says of interfaces that have no speed, in bits per second.
+/// VPP's speed of interfaces that have none, in bits per second.
 const NOMINAL_SPEED: u64 = 1_000_000_000;
 
 impl Service {
@@ -57,7 +57,7 @@ impl Service {
     }
 }
 
-/// Whether one of the seconds after `passed.0` up to `passed.1` is the turn of interface `sw_if`.
+/// True if one of the seconds after `passed.0` up to `passed.1` is the turn of interface `sw_if`.
 fn due(passed: (u64, u64), interval: u64, sw_if: u64) -> bool {
     let turns = |second: u64| (second + interval - sw_if % interval) / interval;
     turns(passed.1) > turns(passed.0)

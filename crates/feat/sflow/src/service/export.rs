@@ -65,7 +65,7 @@ impl Exporter {
         let interval = polled.then(|| Duration::from_secs(settings.host_interval.into()));
         self.host.configure(interval, settings.uuid, now);
         if !self.collectors.borrow().are(&settings.collectors) {
-            // What waits was meant for those that there were.
+            // Waiting samples were meant for the previous collectors.
             self.flush(now);
             self.collectors.borrow_mut().configure(&settings.collectors, now);
         }

@@ -29,7 +29,7 @@ impl Held {
     }
 }
 
-/// What waits.
+/// Samples that wait for an answer.
 #[derive(Debug, Default)]
 pub(super) struct Handed {
     /// By number: a packet has several if segments of it were sampled.
@@ -83,7 +83,7 @@ impl Handed {
             || order.len() > LIMIT
         {
             let Some((_, number)) = order.pop_front() else { break };
-            // Those that were answered have left already.
+            // Answered samples have left already.
             samples
                 .remove(&number)
                 .iter()

@@ -20,7 +20,7 @@ const MAX_LOOKUPS: usize = 16;
 /// Device type of tunnels that put labels before packets.
 const TUNNEL: &str = "MPLS tunnel device";
 
-/// What an adjacency puts before packets.
+/// Labels that an adjacency puts before packets.
 struct Pushed {
     labels: Vec<u32>,
     /// The label that takes the place of the packet's own, for a member of a group.
@@ -95,7 +95,7 @@ impl Guide {
             break;
         }
         output.extend(left);
-        // Of a packet that came without labels, those below a tunnel's are not known.
+        // The labels below a tunnel's are not known of a packet that came without any.
         let is_whole = output.last().is_some_and(|entry| Entry(*entry).is_bottom());
         if input.is_empty() && !is_whole {
             return None;
@@ -113,7 +113,7 @@ fn number(view: &InterfaceView) -> u32 {
     view.name.get(digits..).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// What a packet's path is called that led by a tunnel or pseudowire.
+/// Returns the record that names the tunnel or pseudowire of a packet's path.
 pub(super) fn tunnel(view: &InterfaceView) -> Option<FlowRecord<'_>> {
     if view.kind != Kind::Tunnel || view.dev_type != TUNNEL {
         return None;
@@ -142,7 +142,7 @@ pub(super) fn prefix_name(destination: IpAddr, len: u32) -> String {
     format!("{masked}/{len}")
 }
 
-/// What the prefix of a packet is called that got labels because of it.
+/// Returns the record that names the prefix whose packets got labels.
 pub(super) fn prefix(name: &str, len: u32) -> FlowRecord<'_> {
     FlowRecord::MplsFtn(MplsFtn { description: Text::from(name), mask: len })
 }

@@ -1,8 +1,8 @@
 //! The thread `sflow-service`: drains the workers' rings, polls interface counters, and sends both.
 //!
-//! It sleeps a millisecond while samples flow, up to 32 when they do not, and for good while no
-//! interface has sFlow; a worker wakes it when many samples wait. It reads workers' counters
-//! directly and never talks to a worker.
+//! The thread sleeps a millisecond while samples flow, up to 32 when they do not, and for good
+//! while no interface has sFlow; a worker wakes it when many samples wait. The thread reads
+//! workers' counters directly and never talks to a worker.
 
 mod counters;
 mod export;
@@ -58,7 +58,7 @@ pub struct PortSetup {
     pub enabled: bool,
     /// Which of that number.
     pub generation: u32,
-    /// What was counted under its number before it came.
+    /// Totals under its number before it came.
     pub born: IfTotals,
     /// Its number among the system's devices, if any stands for it.
     pub os_index: Option<u32>,
@@ -83,7 +83,7 @@ pub struct Setup {
     pub sub_interfaces: bool,
 }
 
-/// What the service has done.
+/// Results of the service.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// Packet samples sent in datagrams or over netlink.
@@ -110,11 +110,11 @@ pub struct Status {
     pub sent_by_port: Vec<u64>,
     /// The agent's address, once it is known.
     pub agent_address: Option<IpAddr>,
-    /// What became of the datagrams.
+    /// Datagrams by collector.
     pub collectors: Vec<(CollectorConfig, CollectorStats)>,
     /// The netlink export is active.
     pub netlink_wanted: bool,
-    /// What became of that: samples, counters and status, drops.
+    /// State of its channels: samples, counters and status, drops.
     pub netlink: [LineStatus; 3],
     /// Longest time for which samples that came were not looked at: rings must hold what comes in
     /// it.
@@ -164,7 +164,7 @@ impl Handle {
         }
     }
 
-    /// What the service has done until its latest round.
+    /// Returns the results up to the latest round.
     #[must_use]
     pub fn status(&self) -> Status {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -305,8 +305,8 @@ impl Service {
         }
     }
 
-    /// Runs until it is asked to stop. What a round does must not park this thread, as a channel's
-    /// `recv` would: that would take the call that comes with an order, and sleep on.
+    /// Runs until it is asked to stop. A round must not park this thread, as a channel's `recv`
+    /// would: that would take the call that comes with an order, and sleep on.
     fn run(&mut self, orders: &Receiver<Order>) {
         let mut nap = SHORTEST;
         loop {
@@ -319,7 +319,7 @@ impl Service {
             let Some(changed) = self.obey(orders) else { break };
             let drained = self.round();
             nap = match drained {
-                // What was enabled just now will have some soon.
+                // Interfaces enabled just now will have some soon.
                 0 if changed => SHORTEST,
                 0 => (nap * 2).clamp(SHORTEST, LONGEST),
                 ROUND.. => Duration::ZERO,
@@ -379,7 +379,7 @@ impl Service {
         now.saturating_duration_since(self.started).as_secs()
     }
 
-    /// Takes a new setup. What concerns the same interface and the same collector goes on.
+    /// Takes a new setup. State of the same interface and the same collector goes on.
     fn apply(&mut self, mut setup: Setup) {
         let ports = std::mem::take(&mut setup.ports);
         let mut stays = vec![false; self.ports.len()];
@@ -565,7 +565,8 @@ mod tests {
         }
     }
 
-    /// It sleeps for good, as no interface has sFlow: what comes all the same is dropped.
+    /// The service sleeps for good, as no interface has sFlow: samples that come all the same are
+    /// dropped.
     #[test]
     fn many_samples_wake_the_service() {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };

@@ -28,19 +28,19 @@ const FULL_DUPLEX: u32 = 1;
 struct Line {
     channel: Channel,
     sender: Result<Multicast, Closed>,
-    /// What was sent by senders before this one.
+    /// Messages of senders before this one.
     before: SendStats,
 }
 
 /// Why a channel is closed.
 enum Closed {
-    /// It was not needed.
+    /// The channel was not needed.
     Unused,
-    /// It could not be opened.
+    /// The channel could not be opened.
     Failed(String),
 }
 
-/// What became of a channel's messages.
+/// Fates of a channel's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineStatus {
     /// Messages sent and failed.
@@ -51,14 +51,14 @@ pub struct LineStatus {
 
 /// A sampled packet to report.
 pub(super) struct Sampled<'a> {
-    /// It was sampled as it left, not as it came.
+    /// True if it was sampled as it left, not as it came.
     pub tx: bool,
     pub input: u32,
     pub output: u32,
     pub rate: u32,
     pub frame_length: u32,
     pub header: &'a [u8],
-    /// What that begins with.
+    /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
     /// The interface whose sampler took it.
     pub source: u32,
@@ -74,13 +74,13 @@ pub(super) struct Dropped<'a> {
     pub input_name: &'a str,
     pub frame_length: u32,
     pub header: &'a [u8],
-    /// It begins with its IP header.
+    /// True if the packet begins with its IP header.
     pub bare: bool,
     /// The node that dropped it, as a group of traps.
     pub group: &'a str,
-    /// That node's reason, as a trap.
+    /// The node's reason, as a trap.
     pub trap: &'a str,
-    /// What sFlow calls it.
+    /// The reason in sFlow.
     pub code: DiscardReason,
 }
 
@@ -428,7 +428,7 @@ mod tests {
     fn losses_are_gaps_told_once_where_they_happened() {
         let mut netlink = netlink();
         let turns = [
-            // What was lost before the first sample is not reported.
+            // Samples lost before the first one are not reported.
             (false, 1, 5),
             (false, 1, 5),
             (false, 1, 8),
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(seen, [(0x800, Some(98), 15), (0x86dd, Some(54), 54)]);
     }
 
-    /// As when a module was loaded again: its family has another number, or none.
+    /// Loading a module again gives its family another number, or none.
     #[test]
     fn a_family_that_has_gone_is_noticed() {
         let mut netlink = netlink();

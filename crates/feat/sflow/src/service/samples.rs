@@ -31,7 +31,7 @@ pub(crate) struct Guide {
 }
 
 impl Guide {
-    /// What this router has of it.
+    /// Collects the sources that this router has.
     pub(crate) fn new(c: &Control) -> Guide {
         Guide {
             interfaces: c.find_shared(),
@@ -45,7 +45,7 @@ impl Guide {
         self.entries.as_deref()
     }
 
-    /// What a label table does with the label of a stack entry.
+    /// Returns the step of a label table for the label of a stack entry.
     pub(super) fn label(&self, guard: &Guard<'_>, table: u32, entry: u32) -> Option<LabelStep> {
         self.routes.iter().find_map(|routes| routes.label(guard, table, entry))
     }
@@ -129,9 +129,9 @@ fn switch(before: Vlan, after: Vlan) -> Option<ExtendedSwitch> {
     Some(ExtendedSwitch { source_vlan, source_priority, destination_vlan, destination_priority })
 }
 
-/// What a packet's addresses and ports were translated into, if they were.
+/// Returns the translated addresses and ports of a packet, if they were translated.
 fn translation(before: Tuple, after: Tuple) -> Option<(ExtendedNat, Option<ExtendedNatPort>)> {
-    // Of a header that is cut off the ports are not known.
+    // The ports of a truncated header are not known.
     let ports = before.ports.zip(after.ports);
     let addresses = |t: Tuple| (t.source, t.destination);
     if addresses(before) == addresses(after) && ports.is_none_or(|(old, new)| old == new) {
@@ -159,7 +159,8 @@ fn head_of(header: &[u8], link: Link) -> Head<'_> {
     }
 }
 
-/// What a sampled header begins with, and the bytes that were stripped from the packet's end.
+/// Returns the protocol that a sampled header begins with, and the bytes that were stripped from
+/// the packet's end.
 fn protocol(header: &[u8], link: Link) -> (HeaderProtocol, u32) {
     match (link, header.first()) {
         (Link::Ethernet, _) => (HeaderProtocol::ETHERNET, FCS_BYTES),
@@ -182,7 +183,7 @@ struct SampledPacket<'a> {
     record: &'a SampleRecord,
     header: &'a [u8],
     head: Head<'a>,
-    /// What the header begins with.
+    /// Protocol that the header begins with.
     protocol: HeaderProtocol,
     /// Bytes that were stripped from the packet's end.
     stripped: u32,
@@ -207,7 +208,7 @@ struct Way {
     output: Interface,
     /// The tunnel that it left by.
     tunnel: Option<SwIfIndex>,
-    /// That is a pseudowire, whose frames are not routed.
+    /// True if the tunnel is a pseudowire, whose frames are not routed.
     is_wire: bool,
 }
 
@@ -294,7 +295,7 @@ impl Service {
     /// The interface by which a packet came.
     fn came_by(&self, sample: &SampledPacket<'_>) -> SwIfIndex {
         let record = sample.record;
-        // It was sampled before its port's sub-interfaces were looked at.
+        // The packet was sampled before its port's sub-interfaces were looked at.
         let is_whole = self.setup.sub_interfaces && record.cause == Cause::Received;
         let guard = sample.guard.filter(|_| is_whole);
         let sub =
@@ -317,7 +318,7 @@ impl Service {
         let sampled = Vlan::Known(tag);
         let received = record.cause == Cause::Received;
         match record.disposition {
-            // What is sent as it came has the tags with which it came; what is routed does not.
+            // A frame sent as it came has the tags with which it came; a routed one has not.
             Disposition::Out { entry: 0, headers: None, .. } if record.rx_if != SwIfIndex(0) => {
                 (sampled, sampled)
             }
@@ -479,12 +480,12 @@ impl Service {
         }
         let after = headers.and_then(|headers| headers.tuple);
         let translated = after.and_then(|after| translation(sample.head.tuple()?, after));
-        // It was routed to where it goes by then.
+        // The packet was routed by its new destination.
         let addresses = sample.head.addresses().map(|(source, destination)| match &translated {
             Some((ExtendedNat { destination: Address(Some(new)), .. }, _)) => (source, *new),
             _ => (source, destination),
         });
-        // What the router itself sends is routed as what comes by the interface.
+        // Packets of the router itself are routed like those that come by the interface.
         let place = if record.rx_if == SwIfIndex(0) { record.sw_if } else { record.rx_if };
         let router =
             sample.guard.and_then(|guard| self.guide.router(guard, entry, place, addresses));

@@ -65,7 +65,7 @@ mod tests {
     use thalweg_graph::{EngineConfig, NodeId};
     use thalweg_wire::MacAddr;
 
-    /// What a worker feeds its ring with: of ports, in this order again and again.
+    /// A worker's feed of its ring: samples of ports, in this order again and again.
     struct Feed {
         writer: SampleWriter,
         ports: &'static [u32],

@@ -1,4 +1,4 @@
-//! What the service is given: everything if settings change, and one interface if that changes.
+//! Data for the service: everything if settings change, and one interface if that changes.
 
 use super::{Identity, SFlow};
 use crate::reasons::{self, Reasons};
@@ -20,7 +20,7 @@ fn renew_reasons(c: &Control) -> Arc<Reasons> {
     state.reasons.clone()
 }
 
-/// What the service has to know of an interface; `None` if that is gone.
+/// Returns the service's data about an interface; `None` if that is gone.
 fn port_setup(c: &Control, state: &SFlow, sw_if: SwIfIndex) -> Option<PortSetup> {
     let Identity { generation, born, .. } = *state.identities.get(&sw_if)?;
     let view = interface::view(c, sw_if).ok()?;
@@ -30,7 +30,7 @@ fn port_setup(c: &Control, state: &SFlow, sw_if: SwIfIndex) -> Option<PortSetup>
     Some(PortSetup { view, enabled, generation, born, os_index })
 }
 
-/// What the service has to know, all of it.
+/// Returns the service's data about everything.
 pub(super) fn setup(c: &Control) -> Setup {
     let reasons = renew_reasons(c);
     let state = c.state::<SFlow>();

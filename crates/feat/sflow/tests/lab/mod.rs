@@ -25,14 +25,14 @@ use thalweg_wire::ethernet::MacAddr;
 /// Bytes that a buffer holds.
 const BUFFER: usize = 256;
 
-/// What the end of the graph saw.
+/// Packets seen at the end of the graph.
 #[derive(Default)]
 pub struct Seen {
     pub packets: AtomicU64,
     pub marked: AtomicU64,
     /// Delivers or drops packets, or sends them: see [`Lab::out_by`].
     pub way: AtomicU64,
-    /// It is the end of another worker that does so, if this is its number and one more.
+    /// The end of another worker does so, if this is its number and one more.
     pub owner: AtomicUsize,
 }
 
@@ -82,7 +82,7 @@ impl InputNode for Input {
             if bytes.len() <= first {
                 assert!(p.fill(bytes, cx.cache()), "a buffer for {} bytes", bytes.len());
             } else {
-                // What is stepped over makes the first segment shorter.
+                // Bytes stepped over make the first segment shorter.
                 let spare = BUFFER - first;
                 let padded = [&vec![0; spare], &bytes[..]].concat();
                 assert!(p.fill(&padded, cx.cache()), "buffers for {} bytes", bytes.len());

@@ -135,8 +135,7 @@ fn counters_decide_when_they_are_known() {
     assert_eq!(feed.talkers.sources().next().unwrap().basis, ScaleBasis::Pool);
 }
 
-/// As of an agent whose counters take a GSO packet for one, and whose pool counts what it is cut
-/// into.
+/// Some agents' counters take a GSO packet for one, while their pool counts its segments.
 #[test]
 fn a_pool_that_is_counted_outweighs_counters_of_something_else() {
     let mut feed = Feed::new(100);
