@@ -77,7 +77,8 @@ impl LinkAddress {
     /// is not strict ([`Port::set_strict`]) is sent all, and those of the link are chosen here.
     ///
     /// # Errors
-    /// If a system call fails, or the kernel refuses.
+    /// If a system call fails, the kernel refuses, or some changed meanwhile
+    /// ([`io::ErrorKind::Interrupted`]).
     pub fn all(port: &Port, link: Option<u32>) -> io::Result<Vec<LinkAddress>> {
         let mut head = [0; HEAD];
         head[4..].copy_from_slice(&link.unwrap_or(0).to_ne_bytes());
@@ -85,7 +86,7 @@ impl LinkAddress {
             Writer::with_payload(out, header, &head).finish();
         };
         let mut found = Vec::new();
-        port.ask(Question::all(RTM_NEWADDR), RTM_GETADDR, encode, |payload| {
+        port.ask_all(Question::all(RTM_NEWADDR), RTM_GETADDR, encode, |payload| {
             let is_wanted = |a: &LinkAddress| link.is_none_or(|link| link == a.index);
             found.extend(LinkAddress::parse(payload).filter(is_wanted));
         })?;

@@ -12,6 +12,7 @@
 mod address;
 pub mod ethtool;
 mod family;
+pub mod fib;
 mod link;
 mod monitor;
 mod neighbour;
@@ -41,6 +42,12 @@ pub fn fuzz_datagram(data: &[u8]) {
         let _ = Route::parse(raw.payload);
         let _ = LinkAddress::parse(raw.payload);
         let _ = Neighbour::parse(raw.payload);
+        if let Some(route) = fib::RouteMessage::parse(raw.payload) {
+            let _ = route.hops().count();
+        }
+        if let Some(object) = fib::NextHopMessage::parse(raw.payload) {
+            let _ = object.members().count();
+        }
         Family::default().learn(raw.payload);
     }
 }

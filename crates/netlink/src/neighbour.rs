@@ -78,7 +78,8 @@ impl Neighbour {
     /// All neighbours of a port's namespace, or those of one link.
     ///
     /// # Errors
-    /// If a system call fails, or the kernel refuses.
+    /// If a system call fails, the kernel refuses, or some changed meanwhile
+    /// ([`io::ErrorKind::Interrupted`]).
     pub fn all(port: &Port, link: Option<u32>) -> io::Result<Vec<Neighbour>> {
         let encode = |out: &mut Vec<u8>, header: Header| {
             let mut w = Writer::with_payload(out, header, &[0; HEAD]);
@@ -88,7 +89,7 @@ impl Neighbour {
             w.finish();
         };
         let mut found = Vec::new();
-        port.ask(Question::all(RTM_NEWNEIGH), RTM_GETNEIGH, encode, |payload| {
+        port.ask_all(Question::all(RTM_NEWNEIGH), RTM_GETNEIGH, encode, |payload| {
             let is_wanted = |n: &Neighbour| link.is_none_or(|link| link == n.index);
             found.extend(Neighbour::parse(payload).filter(is_wanted));
         })?;

@@ -13,6 +13,8 @@ use rustix::net::{RecvFlags, SendFlags, netlink::SocketAddrNetlink, recv, sendto
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+/// The list changed while it was read.
+const NLM_F_DUMP_INTR: u16 = 0x10;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 
@@ -118,6 +120,13 @@ impl Question {
     }
 }
 
+/// If an answer is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    Interrupted,
+}
+
 /// A socket with a port number of its own.
 pub struct Port {
     socket: Socket,
@@ -167,6 +176,12 @@ impl Port {
             // Less is granted silently.
             let _ = sockopt::set_socket_recv_buffer_size(&self.socket, bytes);
         }
+    }
+
+    /// Returns the receive buffer size in bytes, as granted.
+    #[must_use]
+    pub fn receive_buffer(&self) -> usize {
+        sockopt::socket_recv_buffer_size(&self.socket).unwrap_or(0)
     }
 
     /// Sets the send buffer size in bytes, up to the system's limit.
@@ -225,7 +240,28 @@ impl Port {
         let mut asked = Vec::new();
         let header = Header { kind, flags: question.flags, sequence: SEQUENCE, port: self.number };
         encode(&mut asked, header);
-        self.exchange(&asked, question.answers, each)
+        self.exchange(&asked, question.answers, each).map(drop)
+    }
+
+    /// As [`ask`](Self::ask), for a list that must be whole.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Interrupted`] if what is listed changed meanwhile, so that some may be
+    /// missing; else as `ask`.
+    pub fn ask_all(
+        &self,
+        question: Question,
+        kind: u16,
+        encode: impl FnOnce(&mut Vec<u8>, Header),
+        each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        let mut asked = Vec::new();
+        let header = Header { kind, flags: question.flags, sequence: SEQUENCE, port: self.number };
+        encode(&mut asked, header);
+        match self.exchange(&asked, question.answers, each)? {
+            Whole::Yes => Ok(()),
+            Whole::Interrupted => Err(io::ErrorKind::Interrupted.into()),
+        }
     }
 
     /// The same with a message of one of the `netlink-packet-*` crates.
@@ -245,11 +281,17 @@ impl Port {
         message.finalize();
         let mut asked = vec![0; message.buffer_len()];
         message.serialize(&mut asked);
-        self.exchange(&asked, question.answers, each)
+        self.exchange(&asked, question.answers, each).map(drop)
     }
 
-    fn exchange(&self, asked: &[u8], answers: u16, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    fn exchange(
+        &self,
+        asked: &[u8],
+        answers: u16,
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<Whole> {
         self.send(asked, 0)?;
+        let mut whole = Whole::Yes;
         let mut buffer = vec![0; ANSWER_BYTES];
         loop {
             let length = match self.receive(&mut buffer) {
@@ -266,10 +308,13 @@ impl Port {
             };
             for raw in Messages::new(&buffer[..length]) {
                 let raw = raw.map_err(io::Error::other)?;
+                if raw.header.flags & NLM_F_DUMP_INTR != 0 {
+                    whole = Whole::Interrupted;
+                }
                 match (raw.header.kind, raw.payload.first_chunk()) {
                     (NLMSG_ERROR | NLMSG_DONE, Some(code)) => {
                         return match i32::from_ne_bytes(*code) {
-                            0 => Ok(()),
+                            0 => Ok(whole),
                             code => Err(io::Error::from_raw_os_error(code.saturating_neg())),
                         };
                     }
