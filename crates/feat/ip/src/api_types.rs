@@ -149,11 +149,13 @@ pub(crate) fn source_id(source: Source) -> u8 {
         Source::Default => 4,
         Source::ProxyNd => 5,
         Source::Nd => 6,
+        Source::KernelStatic => 7,
+        Source::KernelDynamic => 8,
     }
 }
 
 /// Every source, the one that counts most first.
-pub(crate) const SOURCES: [Source; 6] = Source::ALL;
+pub(crate) const SOURCES: [Source; 8] = Source::ALL;
 
 /// Converts a table to its API type.
 pub(crate) fn table<A: Address>(ip: &Ip<A>, id: TableId) -> IpTable {

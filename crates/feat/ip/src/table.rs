@@ -470,11 +470,22 @@ pub fn set_found_route<A: Address>(
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
     let t = ip.table_mut(table)?;
+    // Only written routes give a table its neighbours.
+    let attached = |paths: &[Path]| paths.iter().any(|path| path.attached().is_some());
+    let before = match source.is_written() {
+        true => t.paths(prefix, source).filter(|paths| attached(paths)),
+        false => None,
+    };
+    let mut all = before.unwrap_or_default();
+    if source.is_written() && attached(&paths) {
+        all.extend(&paths);
+    }
     if paths.is_empty() {
         t.unset(c, prefix, source);
     } else {
         t.set(c, prefix, source, paths)?;
     }
+    follow_attached(c, &mut ip, table, prefix, &all);
     ip.note_peers(c, table);
     Ok(())
 }

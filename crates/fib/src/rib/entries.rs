@@ -11,9 +11,9 @@ use thalweg_tables::{Address, Prefix, PrefixMap, Sweep};
 type SourceRoute = (Source, ListId);
 
 /// Bit position of the tag, which says how to read the bits below; these count from 1.
-const TAG: u32 = 29;
+const TAG: u32 = 28;
 /// Tag of a prefix with several sources: the lower bits index their list.
-const MANY: u32 = 7;
+const MANY: u32 = 15;
 
 /// Prefixes and their sources.
 pub(super) struct Entries<A> {

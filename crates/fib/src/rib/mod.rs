@@ -189,8 +189,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// of a configured one that only says on which interface that host is.
     fn followed(&self, prefix: Prefix<A>) -> Option<&PathList> {
         let (source, list) = self.best(prefix)?;
-        let Some(on) =
-            list.attached().filter(|_| prefix.len() == A::BITS && source == Source::Static)
+        let Some(on) = list.attached().filter(|_| prefix.len() == A::BITS && source.is_written())
         else {
             return Some(list);
         };
@@ -238,7 +237,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             self.release(c, list);
             return Err(e);
         }
-        if source == Source::Static {
+        if source.is_written() {
             if let Some(l) = replaced {
                 self.note_peers(prefix, l, false);
             }
@@ -256,7 +255,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let Some(list) = self.routes.unset(prefix, source) else { return false };
         // Removing or falling back to another source needs no memory.
         let _ = self.write(c, prefix);
-        if source == Source::Static {
+        if source.is_written() {
             self.note_peers(prefix, list, false);
         }
         self.release(c, list);

@@ -143,7 +143,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let mut longest = subnet.len();
         loop {
             let prefix = self.routes.covering(subnet.addr(), longest).filter(|p| p.len() > 0)?;
-            let list = self.routes.find(prefix, Source::Static).and_then(|id| self.list(id));
+            let written =
+                self.routes.all(prefix).into_iter().find(|(source, _)| source.is_written());
+            let list = written.and_then(|(_, id)| self.list(id));
             if let Some(list) = list.filter(|list| !list.paths.is_empty()) {
                 return (!list.attaches(sw_if)).then_some(prefix);
             }

@@ -16,6 +16,10 @@ thalweg_wire::number! {
 pub enum Source {
     /// Interface address.
     Interface,
+    /// Written by hand into the kernel, in whose place the router forwards.
+    KernelStatic,
+    /// Put into the kernel by a routing daemon.
+    KernelDynamic,
     /// Configured by CLI or API.
     Static,
     /// Host of another link that the router answers for.
@@ -30,8 +34,10 @@ pub enum Source {
 
 impl Source {
     /// All of them, best first.
-    pub const ALL: [Source; 6] = [
+    pub const ALL: [Source; 8] = [
         Source::Interface,
+        Source::KernelStatic,
+        Source::KernelDynamic,
         Source::Static,
         Source::ProxyNd,
         Source::Nd,
@@ -39,10 +45,18 @@ impl Source {
         Source::Default,
     ];
 
+    /// Returns whether a user or a routing daemon has written it, and not the router found it.
+    #[must_use]
+    pub fn is_written(self) -> bool {
+        matches!(self, Source::Static | Source::KernelStatic | Source::KernelDynamic)
+    }
+
     /// Word printed by `show ip fib`.
     pub fn word(self) -> &'static str {
         match self {
             Source::Interface => "interface",
+            Source::KernelStatic => "lcp-rt",
+            Source::KernelDynamic => "lcp-rt-dynamic",
             Source::Static => "CLI",
             Source::ProxyNd => "IPv6-proxy-nd",
             Source::Nd => "IPv6-nd",

@@ -151,7 +151,11 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                     Some(Path { kind: PathKind::Local, .. }) => return Err(RibError::Own(ip)),
                     _ => break,
                 },
-                Source::Static | Source::ProxyNd | Source::Nd => {
+                Source::KernelStatic
+                | Source::KernelDynamic
+                | Source::Static
+                | Source::ProxyNd
+                | Source::Nd => {
                     let paths = &list.paths;
                     if paths.iter().any(|p| p.next_hop == Some(ip))
                         && paths.iter().all(|p| p.sw_if.is_none())
@@ -206,7 +210,11 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                     Some(Path { kind: PathKind::Local, .. }) => return Err(RibError::Own(ip)),
                     _ => break,
                 },
-                Source::Static | Source::ProxyNd | Source::Nd => {
+                Source::KernelStatic
+                | Source::KernelDynamic
+                | Source::Static
+                | Source::ProxyNd
+                | Source::Nd => {
                     let mut members = Vec::new();
                     for path in &list.paths {
                         match self.labelled_member(c, path, (nh, labels), depth) {
