@@ -17,6 +17,7 @@ pub mod mirror;
 mod monitor;
 mod namespace;
 pub mod offload;
+pub mod routes;
 pub mod sys;
 mod vnet;
 

@@ -1,0 +1,442 @@
+//! Routes of a namespace, followed: the kernel's whole table, and every change of it.
+//!
+//! A thread in the namespace listens to the kernel and keeps a shadow of all routes and next-hop
+//! objects, from which the owner takes what has changed, in slices, when it likes: each destination
+//! once, as it is then. The kernel removes routes without a word when a link goes down, loses its
+//! carrier or its last address, uses hops again when that comes back, and drops notices when they
+//! are too many. After such an event all is listed again, which takes a third of a second for a
+//! million routes, and the shadow changes where it differs. A list that changed while it was read
+//! is read again.
+
+mod shadow;
+
+pub use shadow::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used};
+
+use crate::Namespace;
+use crate::mirror::MirrorError;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use shadow::Shadow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use thalweg_netlink::fib::{FibNotice, FibNotices, all_next_hops, all_routes};
+use thalweg_netlink::{Port, Protocol};
+
+/// Bytes of notices that may wait in the kernel: 160,000 of routes, or twice as many for the
+/// privileged, as the kernel doubles it. Only what waits takes memory.
+pub const WAITING_BYTES: usize = 128 << 20;
+/// Datagrams that are read with the shadow locked.
+const AT_ONCE: usize = 64;
+/// Datagrams that are read before the owner hears of them.
+const BEFORE_NEWS: usize = 4096;
+/// Least time between two lists, as the same event has several notices.
+const BETWEEN: Duration = Duration::from_secs(1);
+/// Time for the notices of one event to come.
+const SETTLE: Duration = Duration::from_millis(20);
+/// Time between two attempts at a list that was interrupted, doubled each time.
+const RETRY: Duration = Duration::from_millis(100);
+const RETRY_MOST: Duration = Duration::from_secs(2);
+
+/// Reason of a list of all routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The first one.
+    Start,
+    /// The kernel had more notices than its buffer holds.
+    Overrun,
+    /// A link went down or came up, was deleted, or has other addresses.
+    Link,
+    /// A notice did not fit what was seen before.
+    Doubt,
+    /// A user asked for it.
+    Asked,
+}
+
+impl Cause {
+    /// Returns its name, as it is shown.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Cause::Start => "start",
+            Cause::Overrun => "notices were lost",
+            Cause::Link => "a link changed",
+            Cause::Doubt => "a notice did not fit",
+            Cause::Asked => "a user asked",
+        }
+    }
+}
+
+/// A list of all routes that was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Resync {
+    /// Its reason.
+    pub cause: Cause,
+    /// Time that it took.
+    pub took: Duration,
+    /// Destinations that had changed without a notice.
+    pub differences: usize,
+    /// The moment of its end.
+    pub at: Instant,
+}
+
+/// Counters of a namespace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RouteCounters {
+    /// Notices of routes and objects.
+    pub notices: u64,
+    /// Times that notices were lost.
+    pub overruns: u64,
+    /// Lists of all routes.
+    pub resyncs: u64,
+    /// Lists that changed while they were read.
+    pub interrupted: u64,
+    /// Lists that the kernel refused.
+    pub failed: u64,
+    /// The last list.
+    pub last: Option<Resync>,
+}
+
+/// State of a namespace's routes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RouteState {
+    /// Counters.
+    pub counters: RouteCounters,
+    /// Routes of both versions, those that are not used included.
+    pub routes: usize,
+    /// Next-hop objects.
+    pub objects: usize,
+    /// Changes that wait to be taken.
+    pub waiting: usize,
+    /// Bytes of the shadow.
+    pub memory: usize,
+    /// Bytes of notices that the kernel keeps.
+    pub buffer: usize,
+    /// What is left out.
+    pub left: Left,
+    /// All that there was at the start has been listed.
+    pub complete: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    shadow: Shadow,
+    counters: RouteCounters,
+    /// A list is wanted by a user.
+    asked: bool,
+    /// Links whose routes are offered again; `None` for all.
+    offers: BTreeSet<Option<u32>>,
+    /// Something waits to be taken, and its owner knows.
+    announced: bool,
+    complete: bool,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Room {
+    shared: Mutex<Shared>,
+    wake: OwnedFd,
+    buffer: usize,
+}
+
+impl Room {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+/// A thread that follows the routes of a namespace. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Routes(Arc<Room>);
+
+impl Routes {
+    /// Starts one in a namespace, or in the calling thread's. `buffer` is the number of bytes of
+    /// notices that may wait in the kernel. `announce` is called from its thread when there is
+    /// something to [`take`](Routes::take), once until nothing is left; it returns false to end the
+    /// thread.
+    ///
+    /// # Errors
+    /// If the namespace cannot be entered, or a system call fails.
+    pub fn start(
+        namespace: Option<&Namespace>,
+        limits: Limits,
+        buffer: usize,
+        announce: impl Fn() -> bool + Send + 'static,
+    ) -> Result<Routes, MirrorError> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|e| MirrorError::System("make an eventfd", e.into()))?;
+        let open = move || -> io::Result<(FibNotices, Port)> {
+            let notices = FibNotices::open(buffer)?;
+            let port = Port::open(Protocol::Route)?;
+            port.set_strict(true);
+            Ok((notices, port))
+        };
+        let sockets = match namespace {
+            Some(namespace) => namespace.run(open)?,
+            None => open(),
+        };
+        let (notices, port) =
+            sockets.map_err(|e| MirrorError::System("open a netlink socket", e))?;
+        let shadow = Shadow::new(limits);
+        let shared = Mutex::new(Shared { shadow, ..Shared::default() });
+        let room = Arc::new(Room { shared, wake, buffer: notices.receive_buffer() });
+        let name = namespace.map_or_else(String::new, |n| n.name().to_owned());
+        let worker = Worker {
+            room: room.clone(),
+            name,
+            notices,
+            port,
+            up: BTreeMap::new(),
+            due: Some((Cause::Start, Instant::now())),
+            last: None,
+            retry: RETRY,
+        };
+        let thread = std::thread::Builder::new().name("routes".into());
+        let started = thread.spawn(move || worker.run(announce));
+        started.map_err(|e| MirrorError::System("start a thread", e))?;
+        Ok(Routes(room))
+    }
+
+    /// Takes up to `most` changes.
+    #[must_use]
+    pub fn take(&self, most: usize) -> Taken {
+        let mut shared = self.0.lock();
+        let taken = shared.shadow.take(most);
+        shared.announced = taken.more;
+        taken
+    }
+
+    /// Has all routes listed again, and compared.
+    pub fn resync(&self) {
+        self.0.lock().asked = true;
+        self.0.wake();
+    }
+
+    /// Has routes over a link taken again, or all (`None`), as they lead elsewhere now.
+    pub fn offer(&self, link: Option<u32>) {
+        self.0.lock().offers.insert(link);
+        self.0.wake();
+    }
+
+    /// Returns the route of a destination that the kernel uses, in the first of some tables that has
+    /// one.
+    #[must_use]
+    pub fn find(&self, tables: &[u32], destination: (IpAddr, u8)) -> Option<Used> {
+        self.0.lock().shadow.find(tables, destination)
+    }
+
+    /// Hands `each` the route of every destination that the kernel uses. It waits meanwhile.
+    pub fn each(&self, each: impl FnMut(Change)) {
+        self.0.lock().shadow.each(each);
+    }
+
+    /// Returns counters and sizes.
+    #[must_use]
+    pub fn state(&self) -> RouteState {
+        let shared = self.0.lock();
+        RouteState {
+            counters: shared.counters,
+            routes: shared.shadow.len(),
+            objects: shared.shadow.objects(),
+            waiting: shared.shadow.waiting(),
+            memory: shared.shadow.memory(),
+            buffer: self.0.buffer,
+            left: shared.shadow.left,
+            complete: shared.complete,
+        }
+    }
+}
+
+impl Drop for Routes {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.wake();
+    }
+}
+
+/// The thread's side.
+struct Worker {
+    room: Arc<Room>,
+    /// The namespace's name, for the log.
+    name: String,
+    notices: FibNotices,
+    port: Port,
+    /// Links that are up and have a carrier, or not, as they were last seen.
+    up: BTreeMap<u32, bool>,
+    /// A list is due.
+    due: Option<(Cause, Instant)>,
+    /// The end of the last list.
+    last: Option<Instant>,
+    retry: Duration,
+}
+
+impl Worker {
+    fn run(mut self, announce: impl Fn() -> bool) {
+        loop {
+            if self.obey() {
+                return;
+            }
+            let all_read = match self.listen() {
+                Ok(all_read) => all_read,
+                Err(e) => {
+                    tracing::error!("routes of namespace `{}' are no longer seen: {e}", self.name);
+                    return;
+                }
+            };
+            if all_read && self.due.is_some_and(|(_, at)| at <= Instant::now()) {
+                self.list();
+            }
+            if self.has_news() && !announce() {
+                return;
+            }
+            if all_read {
+                self.wait();
+            }
+        }
+    }
+
+    /// Does what the owner has asked for; returns true if it has ended.
+    fn obey(&mut self) -> bool {
+        let (asked, offers) = {
+            let mut shared = self.room.lock();
+            if shared.ended {
+                return true;
+            }
+            (std::mem::take(&mut shared.asked), std::mem::take(&mut shared.offers))
+        };
+        if asked {
+            self.due = Some((Cause::Asked, Instant::now()));
+        }
+        if !offers.is_empty() {
+            self.room.lock().shadow.offer(&offers);
+        }
+        false
+    }
+
+    fn wait(&self) {
+        let (notices, wake) = (self.notices.as_fd(), self.room.wake.as_fd());
+        let mut fds = [PollFd::new(&notices, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)];
+        let left = self.due.map(|(_, at)| at.saturating_duration_since(Instant::now()));
+        // One that is due in less than a millisecond waits for that.
+        let left = left.map(|left| left.max(Duration::from_millis(1)));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let _ = poll(&mut fds, left.as_ref());
+        let _ = rustix::io::read(&self.room.wake, &mut [0; 8]);
+    }
+
+    /// Reads notices; returns whether those were all.
+    fn listen(&mut self) -> io::Result<bool> {
+        let Worker { room, notices, up, .. } = self;
+        let (mut read, mut causes) = (0, [false; 2]);
+        let mut all_read = false;
+        while read < BEFORE_NEWS && !all_read {
+            let mut shared = room.lock();
+            let Shared { shadow, counters, .. } = &mut *shared;
+            let n = notices.read(AT_ONCE, |notice| {
+                counters.notices += 1;
+                match notice {
+                    FibNotice::Route(placing, route) => shadow.add(placing, &route),
+                    FibNotice::RouteGone(route) => shadow.delete(&route),
+                    FibNotice::NextHop(object) => shadow.set_object(&object),
+                    FibNotice::NextHopGone(id) => shadow.delete_object(id),
+                    FibNotice::Link(index, is_up) => {
+                        causes[1] |= up.insert(index, is_up) != Some(is_up);
+                    }
+                    FibNotice::LinkGone(index) => {
+                        up.remove(&index);
+                        causes[1] = true;
+                    }
+                    FibNotice::Addresses(_) => causes[1] = true,
+                    FibNotice::Lost => {
+                        counters.overruns += 1;
+                        causes[0] = true;
+                    }
+                }
+            })?;
+            read += n;
+            all_read = n < AT_ONCE;
+        }
+        let [lost, link] = causes;
+        if lost {
+            self.want(Cause::Overrun, RETRY);
+        } else if link {
+            self.want(Cause::Link, BETWEEN);
+        } else if std::mem::take(&mut self.room.lock().shadow.is_doubtful) {
+            self.want(Cause::Doubt, BETWEEN);
+        }
+        Ok(all_read)
+    }
+
+    /// Wants a list soon, but not before some time after the last one.
+    fn want(&mut self, cause: Cause, between: Duration) {
+        let now = Instant::now();
+        let earliest = self.last.map_or(now, |last| last + between);
+        let at = earliest.max(now + SETTLE);
+        match self.due {
+            Some((_, due)) if due <= at => {}
+            _ => self.due = Some((cause, at)),
+        }
+    }
+
+    /// Lists all objects and routes, and changes the shadow where it differs.
+    fn list(&mut self) {
+        let Some((cause, _)) = self.due.take() else { return };
+        let begin = Instant::now();
+        let before = {
+            let mut shared = self.room.lock();
+            shared.shadow.begin();
+            shared.shadow.is_doubtful = false;
+            shared.shadow.waiting()
+        };
+        let room = self.room.clone();
+        let done = all_next_hops(&self.port, |object| room.lock().shadow.set_object(&object))
+            .and_then(|()| all_routes(&self.port, |route| room.lock().shadow.list(&route)));
+        let mut shared = self.room.lock();
+        let counters = &mut shared.counters;
+        let now = Instant::now();
+        if let Err(e) = done {
+            let interrupted = e.kind() == io::ErrorKind::Interrupted;
+            match interrupted {
+                true => counters.interrupted += 1,
+                false => counters.failed += 1,
+            }
+            if !interrupted {
+                tracing::warn!("cannot list the routes of namespace `{}': {e}", self.name);
+            }
+            shared.shadow.abandon();
+            self.due = Some((cause, now + self.retry));
+            self.retry = (2 * self.retry).min(RETRY_MOST);
+            return;
+        }
+        shared.shadow.end();
+        let differences = shared.shadow.waiting().saturating_sub(before);
+        shared.complete = true;
+        let counters = &mut shared.counters;
+        counters.resyncs += 1;
+        let took = now.duration_since(begin);
+        counters.last = Some(Resync { cause, took, differences, at: now });
+        let routes = shared.shadow.len();
+        drop(shared);
+        self.retry = RETRY;
+        self.last = Some(now);
+        tracing::info!(
+            "namespace `{}': {routes} routes listed in {} ms, {differences} differ ({})",
+            self.name,
+            took.as_millis(),
+            cause.word()
+        );
+    }
+
+    /// Returns whether something waits of which the owner does not know.
+    fn has_news(&self) -> bool {
+        let mut shared = self.room.lock();
+        shared.shadow.waiting() > 0 && !std::mem::replace(&mut shared.announced, true)
+    }
+}
