@@ -10,6 +10,7 @@
 //!   written, past the features for output.
 //! * [`class`], [`gate`]: punted packets have classes, each with a limit per interface.
 //! * [`sync`]: the state of an interface is passed to its twin.
+//! * [`routes`]: routes of the kernel over twins are the router's.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -26,6 +27,7 @@ pub mod nodes;
 pub mod options;
 pub mod pairs;
 mod protocols;
+pub mod routes;
 mod section;
 pub mod settings;
 pub mod startup;
@@ -72,6 +74,7 @@ fn init(c: &mut Control) {
     options::init(c);
     gate::init(c);
     make::init(c);
+    routes::init(c);
     sync::init(c);
 }
 

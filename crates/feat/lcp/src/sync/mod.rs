@@ -29,6 +29,7 @@ mod wanted;
 use crate::make;
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs};
+use crate::routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
@@ -272,6 +273,12 @@ fn attach(c: &mut Control, pair: &Pair) {
     twins.insert(pair.phy, Twin { known, is_held: was_there && !*started, ..Twin::at(at) });
     drop(sync);
     wanted::order(c, pair.phy, true);
+    routes::twin_made(c, at.0, namespace.as_ref(), at.1);
+}
+
+/// Returns the interface of which a link of a namespace is the twin.
+pub(crate) fn phy_at(c: &Control, id: NamespaceId, index: u32) -> Option<SwIfIndex> {
+    c.state::<Sync>().borrow().by_place.get(&(id, index)).copied()
 }
 
 /// Looks at a new twin. What Linux changes from now on is a change.
@@ -287,7 +294,7 @@ fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
 }
 
 /// Ends the reports of a twin.
-fn detach(c: &Control, phy: SwIfIndex) -> Option<Twin> {
+fn detach(c: &mut Control, phy: SwIfIndex) -> Option<Twin> {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, by_place, .. } = &mut *sync;
@@ -302,6 +309,8 @@ fn detach(c: &Control, phy: SwIfIndex) -> Option<Twin> {
     if !used {
         mirrors.remove(&id);
     }
+    drop(sync);
+    routes::twin_gone(c, id, index, !used);
     Some(twin)
 }
 

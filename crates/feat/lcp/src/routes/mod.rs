@@ -1,0 +1,393 @@
+//! Routes of the kernel are the router's.
+//!
+//! For each namespace with twins there is a [thread](thalweg_device_linux::routes) that follows the
+//! kernel's routes, and a slice of the main thread takes what has changed: for each destination the
+//! route that the kernel uses, over the interfaces of the twins. Next-hop objects of the kernel are
+//! numbered groups, so that a change of one is a single change here, however many routes name it.
+//!
+//! Routes that the kernel makes for its own addresses are left out, as interfaces have the same.
+//! Routes by links that are no twins, and of kinds that the router does not have, stay in the
+//! kernel alone; [`unresolved`] lists them.
+
+mod objects;
+
+use crate::sync;
+use objects::Objects;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use thalweg_device::SwIfIndex;
+use thalweg_device_linux::routes::{
+    Change, Hops, Limits, NextHop, RouteState, Routes, Used, WAITING_BYTES,
+};
+use thalweg_device_linux::{Namespace, NamespaceId};
+use thalweg_feat_ip::table::set_found_route;
+use thalweg_feat_ip::{
+    Ip, Path, PathKind, RouteError, Source, TableDeleted, TableId, Version, add_table,
+};
+use thalweg_fib::rib::Labels;
+use thalweg_graph::Control;
+use thalweg_netlink::fib::{PROTOCOL_STATIC, RouteKind};
+use thalweg_tables::{Address, Prefix};
+use thalweg_wire::mpls::Label;
+
+/// Changes that are taken at once.
+const BATCH: usize = 256;
+/// Most time on the main thread per slice.
+const SLICE: Duration = Duration::from_millis(1);
+/// `RT_TABLE_DEFAULT`, `RT_TABLE_MAIN` and `RT_TABLE_LOCAL`, which are one here.
+const OF_KERNEL: [u32; 3] = [254, 255, 253];
+/// Routes that [`unresolved`] returns.
+pub const MOST_SHOWN: usize = 1000;
+
+/// A namespace whose routes are followed.
+struct Followed {
+    name: String,
+    routes: Routes,
+}
+
+/// Counters of all namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Changes of routes that were taken.
+    pub taken: u64,
+    /// Routes that the router's table has refused.
+    pub refused: u64,
+}
+
+/// Routes of the kernel on the main thread.
+#[derive(Default)]
+pub(crate) struct KernelRoutes {
+    followed: BTreeMap<NamespaceId, Followed>,
+    objects: Objects,
+    /// Destinations of namespaces that are no longer followed, to be removed.
+    leaving: VecDeque<(u32, (IpAddr, u8))>,
+    counters: Counters,
+    /// Bytes of notices that may wait in the kernel, for namespaces to come.
+    pub(crate) buffer: Option<usize>,
+}
+
+/// A namespace, for `show lcp verbose`.
+#[derive(Clone, Debug)]
+pub struct RoutesView {
+    /// Name, empty for the router's own.
+    pub name: String,
+    /// Its state.
+    pub state: RouteState,
+}
+
+/// A route that stays in the kernel alone.
+#[derive(Clone, Debug)]
+pub struct Unresolved {
+    /// The namespace's name.
+    pub namespace: String,
+    /// Routing table of the kernel.
+    pub table: u32,
+    /// Destinations.
+    pub destination: (IpAddr, u8),
+    /// The reason.
+    pub why: String,
+}
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(KernelRoutes::default());
+    // A table that the kernel has stays.
+    c.subscribe(|c, _: &TableDeleted| {
+        c.state::<KernelRoutes>().borrow().followed.values().for_each(|of| of.routes.offer(None));
+    });
+}
+
+/// Begins to follow a namespace in which a twin is, or has the routes over a new twin taken.
+pub(crate) fn twin_made(
+    c: &mut Control,
+    id: NamespaceId,
+    namespace: Option<&Namespace>,
+    link: u32,
+) {
+    let state = c.state::<KernelRoutes>();
+    if let Some(of) = state.borrow().followed.get(&id) {
+        return of.routes.offer(Some(link));
+    }
+    let buffer = state.borrow().buffer.unwrap_or(WAITING_BYTES);
+    let remote = c.remote();
+    let announce = move || remote.submit(move |c| take(c, id));
+    let name = namespace.map_or_else(String::new, |n| n.name().to_owned());
+    match Routes::start(namespace, Limits::default(), buffer, announce) {
+        Ok(routes) => {
+            let granted = routes.state().buffer;
+            if granted < buffer {
+                tracing::warn!(
+                    "the kernel keeps {granted} bytes of notices of routes in namespace `{name}', \
+                     not {buffer}: `sysctl net.core.rmem_max={buffer}' allows more"
+                );
+            }
+            state.borrow_mut().followed.insert(id, Followed { name, routes });
+        }
+        Err(e) => tracing::error!("routes of namespace `{name}' are not followed: {e}"),
+    }
+}
+
+/// Withdraws the routes over a twin that is gone; with `last`, those of the whole namespace.
+pub(crate) fn twin_gone(c: &mut Control, id: NamespaceId, link: u32, last: bool) {
+    let state = c.state::<KernelRoutes>();
+    if !last {
+        if let Some(of) = state.borrow().followed.get(&id) {
+            of.routes.offer(Some(link));
+        }
+        return;
+    }
+    let Some(of) = state.borrow_mut().followed.remove(&id) else { return };
+    let mut leaving = Vec::new();
+    of.routes.each(|change| leaving.push((change.table, change.destination)));
+    let is_first = state.borrow().leaving.is_empty();
+    state.borrow_mut().leaving.extend(leaving);
+    if is_first {
+        leave(c);
+    }
+    objects::forget(c, id);
+}
+
+/// Removes routes of namespaces that are no longer followed, for about a millisecond.
+fn leave(c: &mut Control) {
+    let (begin, state) = (Instant::now(), c.state::<KernelRoutes>());
+    while begin.elapsed() < SLICE {
+        for _ in 0..16 {
+            let Some((table, destination)) = state.borrow_mut().leaving.pop_front() else { return };
+            withdraw(c, table, destination);
+        }
+    }
+    c.after(Duration::ZERO, leave);
+}
+
+/// Has routes over links of a namespace taken again.
+fn offer(c: &Control, id: NamespaceId, links: impl Iterator<Item = u32>) {
+    let state = c.state::<KernelRoutes>();
+    if let Some(of) = state.borrow().followed.get(&id) {
+        links.for_each(|link| of.routes.offer(Some(link)));
+    }
+}
+
+/// Has all routes of a namespace, or of all, listed again and compared.
+///
+/// Returns the number of namespaces.
+pub fn resync(c: &Control, name: Option<&str>) -> usize {
+    let state = c.state::<KernelRoutes>();
+    let state = state.borrow();
+    let wanted = |of: &&Followed| name.is_none_or(|name| of.name == name);
+    let all = state.followed.values().filter(wanted);
+    all.map(|of| of.routes.resync()).count()
+}
+
+/// Returns the namespaces whose routes are followed.
+pub fn namespaces(c: &Control) -> Vec<RoutesView> {
+    let state = c.state::<KernelRoutes>();
+    let state = state.borrow();
+    let view = |of: &Followed| RoutesView { name: of.name.clone(), state: of.routes.state() };
+    state.followed.values().map(view).collect()
+}
+
+/// Returns the counters of all namespaces.
+pub fn counters(c: &Control) -> Counters {
+    c.state::<KernelRoutes>().borrow().counters
+}
+
+/// Returns the routes that stay in the kernel alone, [`MOST_SHOWN`] at most, and the number of all.
+pub fn unresolved(c: &Control) -> (Vec<Unresolved>, usize) {
+    let state = c.state::<KernelRoutes>();
+    let state = state.borrow();
+    let (mut some, mut count) = (Vec::new(), 0);
+    for (id, of) in &state.followed {
+        of.routes.each(|change| {
+            let Some(why) = change.now.as_ref().and_then(|used| why_not(c, &state, *id, used))
+            else {
+                return;
+            };
+            count += 1;
+            if some.len() < MOST_SHOWN {
+                let (namespace, table, destination) =
+                    (of.name.clone(), change.table, change.destination);
+                some.push(Unresolved { namespace, table, destination, why });
+            }
+        });
+    }
+    (some, count)
+}
+
+fn why_not(c: &Control, state: &KernelRoutes, id: NamespaceId, used: &Used) -> Option<String> {
+    if used.kind != RouteKind::Unicast {
+        return None;
+    }
+    let hops = match &used.hops {
+        Hops::These(hops) => &hops[..],
+        Hops::Object(object) => match state.objects.hops(id, *object) {
+            Some(hops) => hops,
+            None => return Some(format!("next-hop object {object} is not known")),
+        },
+    };
+    if hops.is_empty() || hops.iter().any(|hop| sync::phy_at(c, id, hop.link).is_some()) {
+        return None;
+    }
+    let links: Vec<String> = hops.iter().map(|hop| hop.link.to_string()).collect();
+    Some(format!("no twin is link {}", links.join(", ")))
+}
+
+/// Takes what has changed in a namespace, for about a millisecond, and goes on later.
+fn take(c: &mut Control, id: NamespaceId) {
+    let begin = Instant::now();
+    let state = c.state::<KernelRoutes>();
+    loop {
+        let Some(taken) = state.borrow().followed.get(&id).map(|of| of.routes.take(BATCH)) else {
+            return;
+        };
+        for (object, hops) in taken.objects {
+            objects::set(c, id, object, hops);
+        }
+        let count = taken.routes.len() as u64;
+        for change in taken.routes {
+            apply(c, id, change);
+        }
+        state.borrow_mut().counters.taken += count;
+        for object in taken.gone {
+            objects::remove(c, id, object);
+        }
+        if !taken.more {
+            return;
+        }
+        if begin.elapsed() >= SLICE {
+            c.after(Duration::ZERO, move |c| take(c, id));
+            return;
+        }
+    }
+}
+
+/// The router's table of a kernel's.
+fn table_of(id: u32) -> TableId {
+    TableId(if OF_KERNEL.contains(&id) { 0 } else { id })
+}
+
+/// The kernel's tables of a router's.
+fn tables_of(id: TableId) -> Vec<u32> {
+    if id == TableId(0) { OF_KERNEL.to_vec() } else { vec![id.get()] }
+}
+
+/// Takes a route as the kernel has it now.
+fn apply(c: &mut Control, id: NamespaceId, change: Change) {
+    match change.now {
+        Some(used) => put(c, id, change.table, change.destination, &used),
+        None => withdraw(c, change.table, change.destination),
+    }
+}
+
+fn put(c: &mut Control, id: NamespaceId, table: u32, to: (IpAddr, u8), used: &Used) {
+    let version = Version::of_ip(to.0);
+    let paths = paths(c, id, version, used);
+    if paths.is_empty() {
+        return withdraw(c, table, to);
+    }
+    let (source, other) = match used.protocol <= PROTOCOL_STATIC {
+        true => (Source::KernelStatic, Source::KernelDynamic),
+        false => (Source::KernelDynamic, Source::KernelStatic),
+    };
+    let done = match to.0 {
+        IpAddr::V4(ip) => set(c, table_of(table), u32::from(ip), to.1, source, paths),
+        IpAddr::V6(ip) => set(c, table_of(table), u128::from(ip), to.1, source, paths),
+    };
+    if let Err(e) = done {
+        c.state::<KernelRoutes>().borrow_mut().counters.refused += 1;
+        tracing::warn!("route {}/{} of the kernel is not taken: {e}", to.0, to.1);
+        unset(c, table_of(table), to, source);
+    }
+    unset(c, table_of(table), to, other);
+}
+
+fn set<A: Address>(
+    c: &mut Control,
+    table: TableId,
+    addr: A,
+    len: u8,
+    source: Source,
+    paths: Vec<Path>,
+) -> Result<(), RouteError> {
+    let Ok(prefix) = Prefix::new(addr, len) else { return Ok(()) };
+    if c.state::<Ip<A>>().borrow().serial(table).is_none() {
+        add_table::<A>(c, table)?;
+    }
+    set_found_route(c, table, prefix, source, paths)
+}
+
+fn unset(c: &mut Control, table: TableId, (ip, len): (IpAddr, u8), source: Source) {
+    fn of<A: Address>(c: &mut Control, table: TableId, addr: A, len: u8, source: Source) {
+        if let Ok(prefix) = Prefix::new(addr, len) {
+            // A table that was deleted has no routes.
+            let _ = set_found_route(c, table, prefix, source, Vec::new());
+        }
+    }
+    match ip {
+        IpAddr::V4(ip) => of(c, table, u32::from(ip), len, source),
+        IpAddr::V6(ip) => of(c, table, u128::from(ip), len, source),
+    }
+}
+
+/// Removes a route, unless another namespace or another of the kernel's tables has one for the
+/// same destination.
+fn withdraw(c: &mut Control, table: u32, to: (IpAddr, u8)) {
+    let id = table_of(table);
+    let tables = tables_of(id);
+    let others: Vec<(NamespaceId, Used)> = {
+        let state = c.state::<KernelRoutes>();
+        let state = state.borrow();
+        let found =
+            state.followed.iter().filter_map(|(ns, of)| Some((*ns, of.routes.find(&tables, to)?)));
+        found.collect()
+    };
+    for (ns, used) in others {
+        if !paths(c, ns, Version::of_ip(to.0), &used).is_empty() {
+            return put(c, ns, tables[0], to, &used);
+        }
+    }
+    unset(c, id, to, Source::KernelStatic);
+    unset(c, id, to, Source::KernelDynamic);
+}
+
+/// Returns the paths of a route; none if it does not lead over a twin.
+fn paths(c: &mut Control, id: NamespaceId, version: Version, used: &Used) -> Vec<Path> {
+    let special = |kind| vec![Path::special(kind)];
+    match (used.kind, &used.hops) {
+        (RouteKind::Blackhole, _) => special(PathKind::Drop),
+        (RouteKind::Unreachable, _) => special(PathKind::Unreachable),
+        (RouteKind::Prohibit, _) => special(PathKind::Prohibit),
+        (RouteKind::Unicast, Hops::These(hops)) => paths_of(c, id, hops),
+        (RouteKind::Unicast, Hops::Object(object)) => objects::paths(c, id, *object, version),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the paths of next hops; those by links that are no twins are left out.
+fn paths_of(c: &Control, id: NamespaceId, hops: &[NextHop]) -> Vec<Path> {
+    let most = hops.iter().map(|hop| hop.weight).max().unwrap_or(1);
+    let path = |hop: &NextHop| {
+        let phy = sync::phy_at(c, id, hop.link)?;
+        let labels = labels(&hop.labels)?;
+        let weight = match u8::try_from(most) {
+            Ok(_) => hop.weight.max(1) as u8,
+            // Paths have weights of up to 255.
+            Err(_) => (u32::from(hop.weight) * 255 / u32::from(most)).max(1) as u8,
+        };
+        Some(Path { weight, labels, ..path_by(phy, hop.gateway) })
+    };
+    hops.iter().filter_map(path).collect()
+}
+
+fn path_by(phy: SwIfIndex, gateway: Option<IpAddr>) -> Path {
+    match gateway {
+        Some(gateway) => Path::via(gateway, Some(phy)),
+        None => Path::connected(phy),
+    }
+}
+
+/// Returns the labels of entries of four bytes; `None` if there are too many.
+fn labels(entries: &[u8]) -> Option<Labels> {
+    let (entries, _) = entries.as_chunks::<4>();
+    let all: Vec<Label> = entries.iter().map(|e| Label(u32::from_be_bytes(*e) >> 12)).collect();
+    Labels::new(&all)
+}

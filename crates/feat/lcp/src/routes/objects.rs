@@ -1,0 +1,182 @@
+//! Next-hop objects of the kernel are numbered groups of the forwarding table, one for the packets
+//! of each version that routes lead to it.
+
+use super::{KernelRoutes, paths_of};
+use std::collections::BTreeMap;
+use thalweg_device_linux::NamespaceId;
+use thalweg_device_linux::routes::NextHop;
+use thalweg_feat_ip::table::{self, Followed};
+use thalweg_feat_ip::{Path, PathKind, Version};
+use thalweg_fib::forwarding::UNRESOLVED;
+use thalweg_fib::{Forwarding, Member};
+use thalweg_graph::Control;
+
+/// A group.
+struct Group {
+    number: u32,
+    /// What it leads to; `None` if no hop is over a twin.
+    followed: Option<Followed>,
+}
+
+/// An object.
+#[derive(Default)]
+struct Object {
+    hops: Vec<NextHop>,
+    /// For packets of IPv4 and IPv6.
+    groups: [Option<Group>; 2],
+}
+
+/// All objects.
+#[derive(Default)]
+pub(super) struct Objects {
+    all: BTreeMap<(NamespaceId, u32), Object>,
+    free: Vec<u32>,
+    /// Numbers given so far.
+    numbers: u32,
+}
+
+impl Objects {
+    /// The next hops of an object.
+    pub(super) fn hops(&self, id: NamespaceId, object: u32) -> Option<&[NextHop]> {
+        self.all.get(&(id, object)).map(|o| &o.hops[..])
+    }
+
+    fn number(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.numbers += 1;
+            self.numbers - 1
+        })
+    }
+}
+
+fn at(version: Version) -> usize {
+    usize::from(version == Version::V6)
+}
+
+/// Takes an object as the kernel has it now: routes that name it follow.
+pub(super) fn set(c: &mut Control, id: NamespaceId, object: u32, hops: Vec<NextHop>) {
+    let state = c.state::<KernelRoutes>();
+    let known: Vec<Version> = {
+        let mut state = state.borrow_mut();
+        let of = state.objects.all.entry((id, object)).or_default();
+        of.hops = hops;
+        [Version::V4, Version::V6].into_iter().filter(|v| of.groups[at(*v)].is_some()).collect()
+    };
+    for version in known {
+        lead(c, id, object, version, true);
+    }
+}
+
+/// Removes an object to which no route leads.
+pub(super) fn remove(c: &mut Control, id: NamespaceId, object: u32) {
+    let state = c.state::<KernelRoutes>();
+    let Some(gone) = state.borrow_mut().objects.all.remove(&(id, object)) else { return };
+    for (group, version) in gone.groups.into_iter().zip([Version::V4, Version::V6]) {
+        let Some(group) = group else { continue };
+        c.state::<Forwarding>().borrow_mut().remove_numbered(c, group.number);
+        unfollow(c, version, group.followed);
+        state.borrow_mut().objects.free.push(group.number);
+    }
+}
+
+/// Removes all objects of a namespace.
+pub(super) fn forget(c: &mut Control, id: NamespaceId) {
+    let all: Vec<u32> = {
+        let state = c.state::<KernelRoutes>();
+        let state = state.borrow();
+        let of = state.objects.all.range((id, 0)..=(id, u32::MAX));
+        of.map(|((_, object), _)| *object).collect()
+    };
+    for object in all {
+        remove(c, id, object);
+    }
+}
+
+/// Returns the path of a route that leads to an object; none if that is not known, or no hop is
+/// over a twin.
+pub(super) fn paths(c: &mut Control, id: NamespaceId, object: u32, version: Version) -> Vec<Path> {
+    let state = c.state::<KernelRoutes>();
+    let known = {
+        let state = state.borrow();
+        let Some(of) = state.objects.all.get(&(id, object)) else { return Vec::new() };
+        of.groups[at(version)].as_ref().map(|group| (group.number, group.followed.is_some()))
+    };
+    let (number, leads) = match known {
+        Some(known) => known,
+        None => {
+            {
+                let mut state = state.borrow_mut();
+                let number = state.objects.number();
+                if let Some(of) = state.objects.all.get_mut(&(id, object)) {
+                    of.groups[at(version)] = Some(Group { number, followed: None });
+                }
+            }
+            lead(c, id, object, version, false)
+        }
+    };
+    // One that leads nowhere now may lead somewhere later: routes are offered again then.
+    if leads { vec![Path::special(PathKind::Group(number))] } else { Vec::new() }
+}
+
+/// Has the group of an object lead where its hops do; returns its number, and whether that is
+/// anywhere. If that has changed and routes lead to it (`in_use`), they are taken again.
+fn lead(
+    c: &mut Control,
+    id: NamespaceId,
+    object: u32,
+    version: Version,
+    in_use: bool,
+) -> (u32, bool) {
+    let state = c.state::<KernelRoutes>();
+    let (number, hops) = {
+        let state = state.borrow();
+        let Some(of) = state.objects.all.get(&(id, object)) else { return (0, false) };
+        let Some(group) = &of.groups[at(version)] else { return (0, false) };
+        (group.number, of.hops.clone())
+    };
+    let is_blackhole = hops.is_empty();
+    let paths = match is_blackhole {
+        true => vec![Path::special(PathKind::Drop)],
+        false => paths_of(c, id, &hops),
+    };
+    let followed = if paths.is_empty() { None } else { follow(c, version, paths) };
+    let leads = followed.is_some();
+    let f = c.state::<Forwarding>();
+    // Routes keep the group also while it leads nowhere: it gets other members later.
+    let end = followed.as_ref().map_or(UNRESOLVED, |followed| followed.dpo);
+    let done = {
+        let mut f = f.borrow_mut();
+        f.retain(end);
+        f.set_numbered(c, number, vec![Member::of(end)])
+    };
+    if let Err(e) = done {
+        tracing::warn!("a next-hop object of the kernel is not taken: {e}");
+    }
+    let before = {
+        let mut state = state.borrow_mut();
+        let group = state.objects.all.get_mut(&(id, object));
+        let group = group.and_then(|of| of.groups[at(version)].as_mut());
+        group.and_then(|group| std::mem::replace(&mut group.followed, followed))
+    };
+    if in_use && before.is_some() != leads {
+        super::offer(c, id, hops.iter().map(|hop| hop.link));
+    }
+    unfollow(c, version, before);
+    (number, leads)
+}
+
+fn follow(c: &Control, version: Version, paths: Vec<Path>) -> Option<Followed> {
+    let done = match version {
+        Version::V4 => table::follow::<u32>(c, paths),
+        Version::V6 => table::follow::<u128>(c, paths),
+    };
+    done.inspect_err(|e| tracing::warn!("next hops of the kernel are not taken: {e}")).ok()
+}
+
+fn unfollow(c: &Control, version: Version, followed: Option<Followed>) {
+    let Some(followed) = followed else { return };
+    match version {
+        Version::V4 => table::unfollow::<u32>(c, followed),
+        Version::V6 => table::unfollow::<u128>(c, followed),
+    }
+}
