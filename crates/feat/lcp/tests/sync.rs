@@ -60,6 +60,10 @@ impl Pair {
         sync::namespaces(&self.lab.c).iter().map(|n| n.counters.orders).sum()
     }
 
+    fn refused(&self) -> u64 {
+        sync::namespaces(&self.lab.c).iter().map(|n| n.counters.refused).sum()
+    }
+
     /// Addresses of the interface.
     fn addresses(&self) -> BTreeSet<String> {
         fn of<A: Address>(p: &Pair) -> Vec<String> {
@@ -221,6 +225,29 @@ lab_test! {
         p.lab.ok("lcp lcp-sync-unnumbered off");
         p.until("none", |p| !p.linux().contains("192.0.2.1"));
         assert!(p.addresses().is_empty());
+        Ok(())
+    }
+
+    /// What the kernel refuses is ordered once, and again when something has changed.
+    fn a_refused_order_is_not_repeated() {
+        let mut p = Pair::new("")?;
+        p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "1")?;
+        p.lab.ok("set interface ip address test0 2001:db8::1/64");
+        p.lab.ok("lcp lcp-sync on");
+        p.until("refused", |p| p.refused() > 0);
+        let mut settled = |host| {
+            p.ns.ip(&format!(
+                "neighbour add 198.51.100.{host} lladdr 02:00:00:00:00:09 nud permanent dev e0"
+            ))?;
+            p.until("a neighbour", |p| p.has_neighbour([198, 51, 100, host].into()));
+            anyhow::Ok(p.orders())
+        };
+        let orders = settled(200)?;
+        assert_eq!(settled(201)?, orders);
+        assert!(p.has("2001:db8::1/64"), "Linux does not want it away");
+        p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "0")?;
+        p.ns.ip("link set e0 mtu 1400")?;
+        p.until_linux("IPv6", "2001:db8::1/64");
         Ok(())
     }
 
