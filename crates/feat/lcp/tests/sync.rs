@@ -251,6 +251,30 @@ lab_test! {
         Ok(())
     }
 
+    /// Addresses from Linux go with their interface to another table, and stay in Linux where they
+    /// make way for what is written.
+    fn addresses_that_are_displaced_stay_in_linux() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               ip table add 7
+                               ip6 table add 7")?;
+        p.ns.ip("address add 192.0.2.1/24 dev e0")?;
+        p.ns.ip("address add 2001:db8::1/64 dev e0")?;
+        p.until("found", |p| p.has("192.0.2.1/24") && p.has("2001:db8::1/64"));
+        p.lab.ok("set interface ip table test0 7");
+        p.lab.ok("set interface ip6 table test0 7");
+        p.until("found again", |p| p.has("192.0.2.1/24") && p.has("2001:db8::1/64"));
+        p.lab.ok("set interface ip table test0 0");
+        p.until("found there, too", |p| p.has("192.0.2.1/24"));
+        p.lab.ok("set interface ip address test1 192.0.2.2/24");
+        assert!(!p.has("192.0.2.1/24"));
+        p.until("refused", |p| sync::counters(&p.lab.c).not_taken == 1);
+        assert!(p.linux().contains("192.0.2.1/24") && p.linux().contains("2001:db8::1/64"));
+        // One that is deleted here is deleted there.
+        p.lab.ok("set interface ip address del test0 2001:db8::1/64");
+        p.until("gone", |p| !p.linux().contains("2001:db8::1"));
+        Ok(())
+    }
+
     /// What watches twins does not keep their namespace, and a new one of its name gets twins.
     fn a_namespace_goes_and_comes_back() {
         let name = format!("thalweg-lcp-{}", std::process::id());

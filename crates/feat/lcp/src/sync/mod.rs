@@ -37,7 +37,7 @@ use thalweg_device_linux::mirror::{Change, Lower, Mirror, MirrorCounters, Report
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_device_tap as tap;
 use thalweg_engine::Started;
-use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged};
+use thalweg_feat_ip::{AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged};
 use thalweg_graph::Control;
 use thalweg_netlink::{Link, LinkAddress, Port};
 
@@ -77,6 +77,8 @@ struct Twin {
     denied: Change,
     /// The same, since a report was looked at.
     refused_since: Change,
+    /// Addresses from it are being taken from the interface, to stay in Linux alone.
+    is_displaced: bool,
     /// Addresses that both sides have had: one that the interface loses is taken from the twin.
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
@@ -97,6 +99,7 @@ impl Twin {
             is_held: false,
             denied: Change::default(),
             refused_since: Change::default(),
+            is_displaced: false,
             shared: BTreeSet::new(),
             found: BTreeSet::new(),
             refused: BTreeSet::new(),
@@ -162,10 +165,31 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, _: &Started| start(c));
     c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
     c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
+    c.subscribe(|c, event: &FoundDisplacing| {
+        if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&event.sw_if) {
+            twin.is_displaced = true;
+        }
+    });
+    c.subscribe(|c, event: &FoundDisplaced| displaced(c, event.sw_if));
     c.every(AGAIN, |c| {
         vlans::try_again(c);
         true
     });
+}
+
+/// Addresses that an interface had from its twin have made way: they are looked at again, as the
+/// interface may have them in another table.
+fn displaced(c: &Control, phy: SwIfIndex) {
+    let sync = c.state::<Sync>();
+    let mut sync = sync.borrow_mut();
+    let Sync { mirrors, twins, .. } = &mut *sync;
+    let Some(twin) = twins.get_mut(&phy) else { return };
+    twin.is_displaced = false;
+    twin.found.retain(|(ip, length)| addresses::is_found(c, phy, *ip, *length));
+    twin.shared.retain(|(ip, length)| addresses::has(c, phy, *ip, *length));
+    if let Some((_, mirror)) = mirrors.get(&twin.place.0) {
+        mirror.look(twin.place.1);
+    }
 }
 
 /// The router's start is over: twins that were there before get what they lack.

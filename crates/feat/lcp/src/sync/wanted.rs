@@ -1,6 +1,6 @@
 //! Orders for a twin: what its interface has and it has not.
 
-use super::{Known, Prefixed, Sync, pair};
+use super::{Known, Prefixed, Sync, Twin, pair};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs};
 use std::collections::BTreeSet;
@@ -29,7 +29,8 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, .. } = &mut *sync;
-    let Some(twin) = twins.get_mut(&phy).filter(|twin| !twin.is_held) else { return };
+    let is_free = |twin: &&mut Twin| !twin.is_held && !twin.is_displaced;
+    let Some(twin) = twins.get_mut(&phy).filter(is_free) else { return };
     let (Some(known), Some((_, mirror))) = (&mut twin.known, mirrors.get(&twin.place.0)) else {
         return;
     };
