@@ -115,7 +115,9 @@ pub(crate) fn join(
     let counts = gate::counters(c);
     gate::make_room(c, number);
     let phy = view.sw_if;
-    let twin = Twin { host, number, counts: counts.clone() };
+    let owner = view.parent.and_then(|parent| interface::view(c, parent).ok());
+    let has_no_device = owner.as_ref().unwrap_or(view).kind == interface::Kind::Loopback;
+    let twin = Twin { host, number, counts: counts.clone(), has_no_device };
     table::update(c, |table| {
         table.set_twin(phy, Some(twin));
         table.set_original(host, Some(Original { phy, to }));

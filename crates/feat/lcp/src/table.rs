@@ -17,6 +17,8 @@ pub struct Twin {
     pub number: u32,
     /// Counters of what is punted, by worker.
     pub counts: Arc<[OfWorker]>,
+    /// The interface, or that of which it is a part, has no device.
+    pub has_no_device: bool,
 }
 
 /// The interface that a twin stands for.

@@ -91,6 +91,28 @@ fn packets_leave_as_they_were_written() {
 }
 
 #[test]
+fn fragments_have_the_header_that_the_kernel_wrote() {
+    let mut lab = lab(1);
+    let long = |to| {
+        let packet = Packet::new().ipv4(ip4::ip(0, 1), to).protocol(89).payload(&[7; 900]);
+        framed(host_mac(0, 9), our_mac(0), ethertype::IPV4, &packet.build())
+    };
+    let header = framed(host_mac(0, 9), our_mac(0), ethertype::IPV4, &[]);
+    // Longer than the interface takes, and than the way of the packet.
+    lab.ok("set interface mtu packet 600 test0");
+    lab.receive(2, vec![long(ip4::ip(0, 9))]);
+    let mut sent = lab.sent();
+    lab.ok("set interface mtu packet 1500 test0\nset ip pmtu 10.77.0.1 600");
+    lab.receive(2, vec![long([10, 77, 0, 1].into())]);
+    sent.extend(lab.sent());
+    assert_eq!(sent.len(), 4, "{}", lab.cli("show errors"));
+    for (port, frame) in sent {
+        assert_eq!((port, &frame[..14]), (lab.sw_if(0), &header[..14]));
+    }
+    lab.close();
+}
+
+#[test]
 fn arp_goes_both_ways_and_one_answers() {
     let mut lab = lab(1);
     let ask = Packet::arp_request(host_mac(0, 2), ip4::ip(0, 2), ip4::ip(0, 1)).build();
