@@ -182,6 +182,41 @@ lab_test! {
         Ok(())
     }
 
+    /// Notices are lost while their reader is held up; all is asked for then, and nothing is missed.
+    fn what_an_overrun_has_lost_is_asked_for() {
+        let mut lab = Lab::new()?;
+        let place = Namespace::open(&lab.ns.path().display().to_string())?;
+        let ((send, news), (go, may)) = (channel(), channel::<()>());
+        let announce = move || {
+            // The first report waits; the kernel goes on.
+            let _ = may.recv();
+            send.send(()).is_ok()
+        };
+        (lab.mirror, lab.news) = (Mirror::start(Some(&place), announce)?, news);
+        lab.mirror.watch(lab.index, None);
+        lab.ns.ip("link set twin up")?;
+        let changes = |n: usize| {
+            let verb = ["add", "delete"][n % 2];
+            format!("address {verb} 192.0.2.1/32 dev twin")
+        };
+        let lines: Vec<String> = (0..60_000).map(changes).collect();
+        lab.ns.ip_batch(&lines)?;
+        lab.ns.ip("address add 198.51.100.1/32 dev twin")?;
+        lab.ns.ip("neighbour add 192.0.2.9 lladdr 02:00:00:00:00:09 nud permanent dev twin")?;
+        drop(go);
+        let (mut seen, mut listed) = (false, false);
+        let key = (lab.index, [192, 0, 2, 9].into());
+        while !(seen && listed) {
+            lab.news.recv_timeout(LONG).context("no report")?;
+            let report = lab.mirror.take();
+            seen |= report.links.get(&lab.index).is_some_and(|s| has(s, "198.51.100.1"));
+            listed |= report.all_neighbours.contains(&lab.index)
+                && report.neighbours.contains_key(&key);
+        }
+        ensure!(lab.mirror.counters().overruns > 0, "{:?}", lab.mirror.counters());
+        Ok(())
+    }
+
     fn a_link_that_is_forgotten_is_not_reported() {
         let lab = Lab::new()?;
         lab.until_seen("first", |_| true)?;

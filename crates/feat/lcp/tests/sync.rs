@@ -13,7 +13,7 @@ use thalweg_feat_lcp::{FEATURE, sync};
 use thalweg_feat_neighbor::Neighbors;
 use thalweg_netns::{Netns, WAIT_LIMIT};
 use thalweg_tables::Address;
-use thalweg_testkit::lab_test;
+use thalweg_testkit::{lab_test, sized};
 
 /// A router whose `test0` has the twin `e0`.
 struct Pair {
@@ -272,6 +272,67 @@ lab_test! {
         // One that is deleted here is deleted there.
         p.lab.ok("set interface ip address del test0 2001:db8::1/64");
         p.until("gone", |p| !p.linux().contains("2001:db8::1"));
+        Ok(())
+    }
+
+    /// Many changes of a link come to what the last one says.
+    fn a_link_that_flaps_a_thousand_times_is_as_it_was_left() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test0 192.0.2.1/24
+                               set interface ip address test0 2001:db8::1/64")?;
+        p.until_linux("IPv6", "2001:db8::1/64");
+        let flaps = |last: &str| -> Vec<String> {
+            (0..1000)
+                .flat_map(|_| ["down", "up"])
+                .chain([last])
+                .map(|word| format!("link set e0 {word}"))
+                .collect()
+        };
+        p.ns.ip_batch(&flaps("down"))?;
+        p.until("down", |p| !p.view().admin_up);
+        p.ns.ip_batch(&flaps("up"))?;
+        p.until("up", |p| p.view().admin_up && p.linux().contains("2001:db8::1/64"));
+        assert_eq!(p.addresses().len(), 2);
+        Ok(())
+    }
+
+    fn thousands_of_addresses_are_followed() {
+        let count = sized(2_000, 10_000);
+        let mut p = Pair::new("lcp lcp-sync on")?;
+        let all = |verb: &str| -> Vec<String> {
+            let address = |n: usize| format!("10.{}.{}.{}/32", n >> 16, n >> 8 & 255, n & 255);
+            (0..count).map(|n| format!("address {verb} {} dev e0", address(n))).collect()
+        };
+        p.ns.ip_batch(&all("add"))?;
+        p.until("all of them", |p| p.addresses().len() == count);
+        // Linux has them already.
+        assert_eq!(p.orders(), 0);
+        p.ns.ip_batch(&all("delete"))?;
+        p.until("none", |p| p.addresses().is_empty());
+        Ok(())
+    }
+
+    /// A twin that Linux deletes, renames or moves away is made again, or followed.
+    fn twins_are_deleted_renamed_and_moved() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test0 192.0.2.1/24")?;
+        p.until_linux("IPv4", "192.0.2.1/24");
+        p.ns.ip("link delete e0")?;
+        p.until_linux("the twin again", "192.0.2.1/24");
+        let other = Netns::new("other")?;
+        p.ns.ip(&format!("link set e0 netns {}", other.descriptor_path().display()))?;
+        p.until_linux("another twin", "192.0.2.1/24");
+        p.until("the old one to go", |_| !other.ip("-br link").unwrap().contains("e0"));
+        p.ns.ip("link set e0 down")?;
+        p.ns.ip("link set e0 name twin")?;
+        p.ns.ip("link set twin up")?;
+        p.ns.ip("address add 198.51.100.1/24 dev twin")?;
+        p.until("found", |p| p.has("198.51.100.1/24"));
+        p.lab.ok("set interface ip address test0 203.0.113.1/24");
+        p.until("passed", |p| p.ns.ip("address show dev twin").unwrap().contains("203.0.113.1/24"));
+        assert!(p.lab.cli("show lcp").contains("tap4096 twin"), "{}", p.lab.cli("show lcp"));
+        p.lab.ok("lcp delete test0");
+        p.until("nothing left", |p| !p.ns.ip("-br link").unwrap().contains("twin"));
         Ok(())
     }
 

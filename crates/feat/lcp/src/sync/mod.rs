@@ -79,6 +79,8 @@ struct Twin {
     refused_since: Change,
     /// Addresses from it are being taken from the interface, to stay in Linux alone.
     is_displaced: bool,
+    /// A report is being taken, after which it gets orders.
+    is_taken: bool,
     /// Addresses that both sides have had: one that the interface loses is taken from the twin.
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
@@ -100,6 +102,7 @@ impl Twin {
             denied: Change::default(),
             refused_since: Change::default(),
             is_displaced: false,
+            is_taken: false,
             shared: BTreeSet::new(),
             found: BTreeSet::new(),
             refused: BTreeSet::new(),

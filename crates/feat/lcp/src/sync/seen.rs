@@ -40,6 +40,7 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
             return;
         }
         let mut before = std::mem::replace(&mut twin.known, now.clone());
+        twin.is_taken = true;
         let refused = std::mem::take(&mut twin.refused_since);
         if let (Some(before), Some(now)) = (&mut before, &now) {
             excuse(before, now, &refused);
@@ -56,6 +57,9 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
     }
     set_link_local(c, phy, now.link_local);
     set_addresses(c, phy, &seen, &now);
+    if let Some(twin) = sync.borrow_mut().twins.get_mut(&phy) {
+        twin.is_taken = false;
+    }
     wanted::order(c, phy, false);
 }
 

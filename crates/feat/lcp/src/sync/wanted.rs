@@ -29,7 +29,7 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, .. } = &mut *sync;
-    let is_free = |twin: &&mut Twin| !twin.is_held && !twin.is_displaced;
+    let is_free = |twin: &&mut Twin| !twin.is_held && !twin.is_displaced && !twin.is_taken;
     let Some(twin) = twins.get_mut(&phy).filter(is_free) else { return };
     let (Some(known), Some((_, mirror))) = (&mut twin.known, mirrors.get(&twin.place.0)) else {
         return;
