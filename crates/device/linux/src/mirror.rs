@@ -119,8 +119,9 @@ pub struct Seen {
 pub struct Report {
     /// Links, by index.
     pub links: BTreeMap<u32, Seen>,
-    /// VLAN links on links that are watched, by index: as they are, or `None` for one that is gone.
-    pub vlans: BTreeMap<u32, Option<Link>>,
+    /// VLAN and MACVLAN links on links that are watched, by index: as they are, or `None` for one
+    /// that is gone.
+    pub above: BTreeMap<u32, Option<Link>>,
     /// Neighbours: as they are, or `None` for one that went away.
     pub neighbours: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
     /// Links of which all neighbours are among these, as changes were lost: others are gone.
@@ -153,7 +154,7 @@ struct Shared {
     orders: BTreeMap<u32, Change>,
     /// Links to be looked at without an order.
     asked: BTreeSet<u32>,
-    /// VLAN links are to be looked for that were there before.
+    /// Links on others are to be looked for that were there before.
     unsearched: bool,
     report: Report,
     /// Something waits to be taken, and its owner knows.
@@ -245,7 +246,7 @@ impl Mirror {
         self.0.wake();
     }
 
-    /// Has VLAN links reported that were there before the link that they are on was watched.
+    /// Has VLAN and MACVLAN links reported that were there before the link that they are on was watched.
     pub fn search(&self) {
         self.0.lock().unsearched = true;
         self.0.wake();
@@ -258,7 +259,7 @@ impl Mirror {
         shared.orders.remove(&index);
         shared.asked.remove(&index);
         shared.report.links.remove(&index);
-        shared.report.vlans.remove(&index);
+        shared.report.above.remove(&index);
         shared.report.all_neighbours.remove(&index);
         shared.report.neighbours.retain(|(of, _), _| *of != index);
     }
@@ -322,7 +323,7 @@ struct Worker {
     downs: BTreeSet<u32>,
     /// Links whose neighbours wait to be listed.
     unlisted: BTreeSet<u32>,
-    /// VLAN links wait to be listed.
+    /// Links on others wait to be listed.
     unsearched: bool,
 }
 
@@ -344,7 +345,7 @@ impl Worker {
             let all_taken = self.listen();
             self.look(refused);
             self.list_neighbours();
-            self.list_vlans();
+            self.list_above();
             if self.has_news() && !announce() {
                 return;
             }
@@ -381,7 +382,7 @@ impl Worker {
     /// Takes the kernel's notices; returns whether that were all.
     fn listen(&mut self) -> bool {
         let (mut count, mut lost) = (0, 0);
-        let (mut neighbours, mut vlans) = (Vec::new(), Vec::new());
+        let (mut neighbours, mut above) = (Vec::new(), Vec::new());
         for notice in self.notices.take().take(MAX_NOTICES) {
             count += 1;
             match notice {
@@ -390,14 +391,14 @@ impl Worker {
                     if !link.is_up() {
                         self.downs.insert(link.index);
                     }
-                    if link.vlan.is_some() {
-                        vlans.push((link.lower, link.index, Some(link)));
+                    if is_above(&link) {
+                        above.push((link.lower, link.index, Some(link)));
                     }
                 }
                 Notice::LinkGone(link) => {
                     self.dirty.insert(link.index);
-                    if link.vlan.is_some() {
-                        vlans.push((link.lower, link.index, None));
+                    if is_above(&link) {
+                        above.push((link.lower, link.index, None));
                     }
                 }
                 Notice::Address(a) | Notice::AddressGone(a) => _ = self.dirty.insert(a.index),
@@ -415,9 +416,9 @@ impl Worker {
                 shared.report.neighbours.insert(key, neighbour);
             }
         }
-        for (lower, index, link) in vlans {
+        for (lower, index, link) in above {
             if lower.is_some_and(|lower| shared.watched.contains_key(&lower)) {
-                shared.report.vlans.insert(index, link);
+                shared.report.above.insert(index, link);
             }
         }
         if lost > 0 {
@@ -451,9 +452,9 @@ impl Worker {
         report.all_neighbours.extend(links);
     }
 
-    /// Reports all VLAN links on links that are watched: notices of them were lost, or are older
-    /// than the mirror.
-    fn list_vlans(&mut self) {
+    /// Reports all VLAN and MACVLAN links on links that are watched: notices of them were lost, or
+    /// are older than the mirror.
+    fn list_above(&mut self) {
         if !self.unsearched {
             return;
         }
@@ -461,9 +462,9 @@ impl Worker {
         self.unsearched = false;
         let mut shared = self.room.lock();
         let Shared { watched, report, .. } = &mut *shared;
-        for link in all.into_iter().filter(|link| link.vlan.is_some()) {
+        for link in all.into_iter().filter(is_above) {
             if link.lower.is_some_and(|lower| watched.contains_key(&lower)) {
-                report.vlans.insert(link.index, Some(link));
+                report.above.insert(link.index, Some(link));
             }
         }
     }
@@ -559,11 +560,16 @@ impl Worker {
         let mut shared = self.room.lock();
         let report = &shared.report;
         let empty = report.links.is_empty()
-            && report.vlans.is_empty()
+            && report.above.is_empty()
             && report.neighbours.is_empty()
             && report.all_neighbours.is_empty();
         !empty && !std::mem::replace(&mut shared.announced, true)
     }
+}
+
+/// Returns whether a link is one of those on others that are reported.
+fn is_above(link: &Link) -> bool {
+    link.vlan.is_some() || link.kind == "macvlan"
 }
 
 fn by_link(all: Vec<LinkAddress>) -> BTreeMap<u32, Vec<LinkAddress>> {

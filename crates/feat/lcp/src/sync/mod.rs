@@ -23,6 +23,7 @@
 mod addresses;
 mod neighbours;
 mod seen;
+mod virtuals;
 mod vlans;
 mod wanted;
 
@@ -119,6 +120,10 @@ pub(crate) struct Sync {
     by_place: BTreeMap<Place, SwIfIndex>,
     /// Sub-interfaces that were made for VLAN links of Linux.
     from_linux: BTreeSet<SwIfIndex>,
+    /// Links on twins that have MAC and IP addresses of their own.
+    virtuals: BTreeMap<Place, virtuals::Virtual>,
+    /// Interfaces that pass what is for those to the twin.
+    passing: BTreeSet<SwIfIndex>,
     /// Interfaces whose twins are to be VLAN links that are not there, and why the last attempt to
     /// make one failed.
     waiting: BTreeMap<SwIfIndex, String>,
@@ -248,6 +253,7 @@ pub(crate) fn unmade(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
 
 /// Ends following a twin that is away, or goes.
 fn leave(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
+    virtuals::forget(c, phy);
     let twin = detach(c, phy);
     if phy_is_gone {
         return;
@@ -402,14 +408,16 @@ fn settle(c: &mut Control, phy: SwIfIndex) {
 fn take(c: &mut Control, id: NamespaceId) {
     let sync = c.state::<Sync>();
     let report = sync.borrow().mirrors.get(&id).map(|(_, mirror)| mirror.take());
-    let Some(Report { links, vlans, neighbours, all_neighbours }) = report else { return };
+    let Some(Report { links, above, neighbours, all_neighbours }) = report else { return };
     let phy_of = |index: u32| sync.borrow().by_place.get(&(id, index)).copied();
     for (index, now) in links {
-        if let Some(phy) = phy_of(index) {
-            seen::take(c, phy, now);
+        match phy_of(index) {
+            Some(phy) => seen::take(c, phy, now),
+            None => virtuals::take(c, (id, index), &now),
         }
     }
-    for (index, link) in vlans {
+    for (index, link) in above {
+        virtuals::find(c, (id, index), link.as_ref());
         vlans::take(c, id, index, link);
     }
     for index in all_neighbours {
