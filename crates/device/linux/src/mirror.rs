@@ -154,7 +154,7 @@ struct Shared {
     orders: BTreeMap<u32, Change>,
     /// Links to be looked at without an order.
     asked: BTreeSet<u32>,
-    /// Links on others are to be looked for that were there before.
+    /// Links on others that were there before must be looked for.
     unsearched: bool,
     report: Report,
     /// Something waits to be taken, and its owner knows.
@@ -246,7 +246,8 @@ impl Mirror {
         self.0.wake();
     }
 
-    /// Has VLAN and MACVLAN links reported that were there before the link that they are on was watched.
+    /// Has VLAN and MACVLAN links reported that were there before the link that they are on was
+    /// watched.
     pub fn search(&self) {
         self.0.lock().unsearched = true;
         self.0.wake();

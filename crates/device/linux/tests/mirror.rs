@@ -182,7 +182,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Notices are lost while their reader is held up; all is asked for then, and nothing is missed.
+    /// Notices are lost while their reader is held up; all is asked for then.
     fn what_an_overrun_has_lost_is_asked_for() {
         let mut lab = Lab::new()?;
         let place = Namespace::open(&lab.ns.path().display().to_string())?;

@@ -30,8 +30,8 @@ pub(crate) struct Receiver<'t> {
     pub(crate) has_no_device: bool,
 }
 
-/// First bytes of the usual groups that frames for a router are sent to: IPv4's (RFC 1112 section 6.4),
-/// IPv6's (RFC 2464 section 7), those of IEEE 802.1 and of IS-IS.
+/// First bytes of the usual groups that frames for a router are sent to: IPv4's (RFC 1112 section
+/// 6.4), IPv6's (RFC 2464 section 7), those of IEEE 802.1 and of IS-IS.
 const GROUPS: [&[u8]; 5] =
     [&[0xff; 6], &[0x01, 0x00, 0x5e], &[0x33, 0x33], &[0x01, 0x80, 0xc2], &[0x09, 0x00, 0x2b]];
 

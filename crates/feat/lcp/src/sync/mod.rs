@@ -124,8 +124,7 @@ pub(crate) struct Sync {
     virtuals: BTreeMap<Place, virtuals::Virtual>,
     /// Interfaces that pass what is for those to the twin.
     passing: BTreeSet<SwIfIndex>,
-    /// Interfaces whose twins are to be VLAN links that are not there, and why the last attempt to
-    /// make one failed.
+    /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
     waiting: BTreeMap<SwIfIndex, String>,
     /// One is being made: its twin is there.
     making: bool,

@@ -1,5 +1,6 @@
-//! MACVLAN links on twins, as VRRP has them for virtual routers (RFC 5798 section 7.3): the interface
-//! takes frames to their MAC addresses, and what is for their IPv4 addresses goes to the twin.
+//! MACVLAN links on twins, as VRRP has them for virtual routers (RFC 5798 section 7.3): the
+//! interface takes frames to their MAC addresses, and what is for their IPv4 addresses goes to the
+//! twin.
 //!
 //! A virtual router that is not the master has its link, and no addresses on it: then the frames
 //! are not for this router.
