@@ -8,7 +8,7 @@
 # Some packages start services, and want to bring or upgrade two hundred others. These are unpacked
 # below the build directory, as whoever calls this, and `make clean` removes them:
 #
-#   test   Open vSwitch, radvd and rdisc6, and BIRD
+#   test   Open vSwitch, radvd and rdisc6, BIRD, and keepalived
 #   long   the same; sFlow collectors: pmacct's, and goflow2, if there is Go to build it with
 #   bench  Open vSwitch, DPDK's testpmd, and nft; what cannot be had is a row in a table then
 set -euo pipefail
@@ -143,6 +143,7 @@ unpack_peers() {
         test | long)
             unpack "$peers/radvd" radvd radvd ndisc6
             unpack "$peers/bird" bird bird2
+            unpack "$peers/keepalived" keepalived keepalived
             ;;
     esac
     case $list in

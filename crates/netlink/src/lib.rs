@@ -34,6 +34,30 @@ pub use setup::{
 };
 pub use socket::{HIGHEST_SENDABLE_GROUP, Port, Protocol, Question, SocketRow, rows, socket_table};
 
+/// Entry for fuzzing: reads a datagram as notices, and checks what their readers rely on.
+///
+/// # Panics
+/// If something is read that cannot be.
+pub fn fuzz_notices(data: &[u8]) {
+    for raw in wire::Messages::new(data).flatten() {
+        match Notice::parse(raw.header.kind, raw.payload) {
+            Some(Notice::Link(link) | Notice::LinkGone(link)) => {
+                assert!(link.vlan.is_none_or(|(_, id)| id < 4096), "{link:?}");
+                assert!(link.lower != Some(0) && link.master != Some(0), "{link:?}");
+                assert!(link.mac != Some([0; 6]), "{link:?}");
+            }
+            Some(Notice::Address(a) | Notice::AddressGone(a)) => {
+                let bits = if a.ip.is_ipv4() { 32 } else { 128 };
+                assert!(a.prefix_length <= bits && a.peer != Some(a.ip), "{a:?}");
+            }
+            Some(Notice::Neighbour(n) | Notice::NeighbourGone(n)) => {
+                assert!(!n.is_valid() || n.mac.is_some(), "{n:?}");
+            }
+            Some(Notice::Lost) | None => {}
+        }
+    }
+}
+
 /// Entry for fuzzing: reads a datagram as links, addresses, neighbours and routes, and as the
 /// register of generic families.
 pub fn fuzz_datagram(data: &[u8]) {

@@ -228,8 +228,17 @@ impl Link {
     /// # Errors
     /// If a system call fails.
     pub fn all() -> io::Result<Vec<Link>> {
+        Link::all_by(&Port::open(Protocol::Route)?)
+    }
+
+    /// All interfaces of a port's namespace, by index.
+    ///
+    /// # Errors
+    /// If a system call fails, or the kernel refuses.
+    pub fn all_by(port: &Port) -> io::Result<Vec<Link>> {
         let mut links = Vec::new();
-        ask(LinkMessage::default(), Question::all(RTM_NEWLINK), |link| links.push(link))?;
+        let all = Question::all(RTM_NEWLINK);
+        ask_by(port, LinkMessage::default(), all, |link| links.push(link))?;
         links.sort_by_key(|link: &Link| link.index);
         Ok(links)
     }
@@ -254,10 +263,6 @@ fn one_by(port: &Port, message: LinkMessage) -> io::Result<Option<Link>> {
         Err(error) if error.raw_os_error() != Some(NO_DEVICE) => Err(error),
         _ => Ok(found),
     }
-}
-
-fn ask(message: LinkMessage, question: Question, each: impl FnMut(Link)) -> io::Result<()> {
-    ask_by(&Port::open(Protocol::Route)?, message, question, each)
 }
 
 fn ask_by(

@@ -59,7 +59,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    fn parse(kind: u16, payload: &[u8]) -> Option<Notice> {
+    pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Notice> {
         match kind {
             RTM_NEWLINK => Link::parse(payload).map(Notice::Link),
             RTM_DELLINK => Link::parse(payload).map(Notice::LinkGone),

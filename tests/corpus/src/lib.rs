@@ -56,6 +56,7 @@ targets! {
     mpls_packet: "../../../fuzz/fuzz_targets/mpls_packet.rs",
     nat44_saved: "../../../fuzz/fuzz_targets/nat44_saved.rs",
     nat44_sessions: "../../../fuzz/fuzz_targets/nat44_sessions.rs",
+    netlink_notice: "../../../fuzz/fuzz_targets/netlink_notice.rs",
     packet_view: "../../../fuzz/fuzz_targets/packet_view.rs",
     sflow_capture: "../../../fuzz/fuzz_targets/sflow_capture.rs",
     sflow_decode: "../../../fuzz/fuzz_targets/sflow_decode.rs",

@@ -1,5 +1,6 @@
 //! The guest's part: the first process of a machine that has nothing else, and the scenarios.
 
+use crate::twins::twins;
 use crate::vlans::vlans;
 use crate::{FAILED, MODULES, MODULES_DIR, PASSED};
 use anyhow::{Context, Result, ensure};
@@ -46,6 +47,7 @@ pub(crate) fn main() -> ExitCode {
         machine.router_drops()?;
         machine.kernel_samples()?;
         vlans()?;
+        twins()?;
         machine.end()?;
         kernel_drops()?;
         crate::labels::kernel_router()?;

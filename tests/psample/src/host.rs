@@ -19,7 +19,7 @@ const QEMU: &str = "qemu-system-x86_64";
 /// Kernels to look for, the smallest first.
 const KERNELS: [&str; 2] = ["linux-image-cloud-amd64", "linux-image-amd64"];
 /// Programs of the host's that the guest calls.
-const PROGRAMS: [&str; 3] = ["ip", "tc", "setpriv"];
+const PROGRAMS: [&str; 4] = ["ip", "tc", "setpriv", "ping"];
 
 pub(crate) fn main() -> Result<()> {
     ensure!(
@@ -136,7 +136,17 @@ fn unpacked(cache: &Path) -> Result<Option<Kernel>> {
             }
         }
     }
-    for needed in ["psample", "act_sample", "drop_monitor", "veth", "8021q", "mpls_router"] {
+    for needed in [
+        "psample",
+        "act_sample",
+        "drop_monitor",
+        "veth",
+        "8021q",
+        "mpls_router",
+        "tun",
+        "vrf",
+        "bonding",
+    ] {
         ensure!(modules.contains_key(needed), "{name} has no module {needed}");
     }
     let image = cache.join("boot").join(&name);

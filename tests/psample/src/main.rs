@@ -1,5 +1,5 @@
-//! Runs the router with a kernel that has PSAMPLE, a drop monitor, 8021q and MPLS: Debian's, in a
-//! virtual machine that is emulated, since few kernels of build machines have them.
+//! Runs the router with a kernel that has PSAMPLE, a drop monitor, 8021q, VRFs, bonds and MPLS:
+//! Debian's, in a virtual machine that is emulated, since few kernels of build machines have them.
 //!
 //! The program is two: on the host it fetches the kernel, packs programs and itself into a file
 //! system and boots it; there it is the first process, and tests. `make test ONLY=psample` runs it.
@@ -10,6 +10,7 @@ mod archive;
 mod guest;
 mod host;
 mod labels;
+mod twins;
 mod vlans;
 
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ const FAILED: &str = "test-psample: failed";
 /// Where modules are in its file system.
 const MODULES_DIR: &str = "/modules";
 /// Modules, each after those that it needs.
-const MODULES: [&str; 13] = [
+const MODULES: [&str; 18] = [
     "psample",
     "act_sample",
     "cls_matchall",
@@ -46,6 +47,11 @@ const MODULES: [&str; 13] = [
     "garp",
     "mrp",
     "8021q",
+    "tun",
+    "vrf",
+    "tls",
+    "bonding",
+    "macvlan",
     "ip_tunnel",
     "mpls_router",
 ];

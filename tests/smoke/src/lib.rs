@@ -36,4 +36,4 @@ pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};
 pub use soak::{SoakOptions, soak};
 pub use text::{Delay, hex};
-pub use thalweg_peers::{Bird, Frr, Ovs, OvsOptions, Peer};
+pub use thalweg_peers::{Bird, Frr, Keepalived, Ovs, OvsOptions, Peer};

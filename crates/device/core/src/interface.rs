@@ -28,7 +28,10 @@ pub use error::DeviceError;
 pub use family::create_sub;
 pub use fuzz::fuzz_subs;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
-pub use macs::{MAX_SECONDARY_MACS, add_secondary_mac, remove_secondary_mac, secondary_macs};
+pub(crate) use macs::is_found as is_found_mac;
+pub use macs::{
+    MAX_SECONDARY_MACS, add_secondary_mac, remove_secondary_mac, secondary_macs, set_found_macs,
+};
 pub use rewrite::{MAX_REWRITTEN, TagEdit, TagRewrite};
 pub use rows::{IfRow, IfTable};
 pub use set::{
@@ -245,6 +248,7 @@ impl Interfaces {
     pub(crate) fn init(c: &mut Control) {
         let (writer, snapshot) = snapshot::channel(IfTable::default());
         c.share(snapshot);
+        c.insert(macs::FoundMacs::default());
         c.insert(Interfaces {
             list: Vec::new(),
             by_name: HashMap::new(),

@@ -4,6 +4,7 @@ use crate::SwIfIndex;
 use crate::command_line::{ENCAPSULATION as ENCAPSULATION_WORDS, tag_match};
 use crate::interface::{
     InterfaceView, Interfaces, MAX_SECONDARY_MACS, MTU_RANGE, MtuOf, TagMatch, VlanTag,
+    is_found_mac,
 };
 use std::collections::HashSet;
 use thalweg_cli::Args;
@@ -157,7 +158,8 @@ impl Section<Control> for Settings {
             if v.ethernet && v.sub.is_none() {
                 out.set(name, "mac", v.mac.to_string());
             }
-            for mac in v.secondary_macs.iter() {
+            let is_written = |mac: &&thalweg_wire::MacAddr| !is_found_mac(c, v.sw_if, **mac);
+            for mac in v.secondary_macs.iter().filter(is_written) {
                 out.push(&["thalweg", "interfaces", name, "secondary-macs"], mac.to_string());
             }
             let link = if follows(name, false) { v.mtu.l3 } else { DEFAULT_LINK_MTU };

@@ -10,6 +10,7 @@
 use crate::{Namespace, NamespaceError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -49,7 +50,7 @@ pub struct Change {
 
 impl Change {
     /// Adds a later change, which wins.
-    fn merge(&mut self, later: Change) {
+    pub fn merge(&mut self, later: Change) {
         self.up = later.up.or(self.up);
         self.mtu = later.mtu.or(self.mtu);
         self.mac = later.mac.or(self.mac);
@@ -60,10 +61,38 @@ impl Change {
 /// A change that the kernel refused.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The attempt, such as `set its MTU to 9000`.
-    pub what: String,
+    /// The change: one of those that there can be.
+    pub change: Change,
     /// The kernel's reason.
     pub why: io::Error,
+}
+
+impl fmt::Display for Refusal {
+    /// Describes the attempt, such as `set its MTU to 9000`, and the reason.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Change { up, mtu, mac, addresses } = &self.change;
+        match (up, mtu, mac, addresses.first_key_value()) {
+            (Some(true), ..) => write!(f, "bring it up"),
+            (Some(false), ..) => write!(f, "bring it down"),
+            (_, Some(mtu), ..) => write!(f, "set its MTU to {mtu}"),
+            (_, _, Some(_), _) => write!(f, "set its MAC address"),
+            (.., Some(((ip, length), true))) => write!(f, "add address {ip}/{length}"),
+            (.., Some(((ip, length), false))) => write!(f, "delete address {ip}/{length}"),
+            (.., None) => write!(f, "change it"),
+        }?;
+        write!(f, ": {}", self.why)
+    }
+}
+
+/// The link that another one is on, which follows it in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lower {
+    /// Administrative state.
+    pub up: bool,
+    /// It was down at some time since the last report.
+    pub was_down: bool,
+    /// MTU in bytes.
+    pub mtu: u32,
 }
 
 /// A link as the kernel has it.
@@ -77,6 +106,8 @@ pub struct Seen {
     pub addresses: Vec<LinkAddress>,
     /// Routing table of the VRF that it is a member of.
     pub vrf: Option<u32>,
+    /// The link that it is on; `None` if it is on none, or that is gone.
+    pub lower: Option<Lower>,
     /// It was down at some time since the last report, when the kernel takes IPv6 addresses away.
     pub was_down: bool,
     /// Changes of orders since the last report that the kernel refused.
@@ -88,8 +119,9 @@ pub struct Seen {
 pub struct Report {
     /// Links, by index.
     pub links: BTreeMap<u32, Seen>,
-    /// VLAN links on links that are watched, by index: as they are, or `None` for one that is gone.
-    pub vlans: BTreeMap<u32, Option<Link>>,
+    /// VLAN and MACVLAN links on links that are watched, by index: as they are, or `None` for one
+    /// that is gone.
+    pub above: BTreeMap<u32, Option<Link>>,
     /// Neighbours: as they are, or `None` for one that went away.
     pub neighbours: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
     /// Links of which all neighbours are among these, as changes were lost: others are gone.
@@ -114,14 +146,16 @@ pub struct MirrorCounters {
 /// State that both threads have.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Links to report.
-    watched: BTreeSet<u32>,
+    /// Links to report, and the link of the namespace that each is on.
+    watched: BTreeMap<u32, Option<u32>>,
     /// Number of the last order.
     last: u64,
     /// Orders to be done.
     orders: BTreeMap<u32, Change>,
     /// Links to be looked at without an order.
     asked: BTreeSet<u32>,
+    /// Links on others that were there before must be looked for.
+    unsearched: bool,
     report: Report,
     /// Something waits to be taken, and its owner knows.
     announced: bool,
@@ -188,6 +222,7 @@ impl Mirror {
             dirty: BTreeSet::new(),
             downs: BTreeSet::new(),
             unlisted: BTreeSet::new(),
+            unsearched: false,
         };
         let thread = std::thread::Builder::new().name("mirror".into());
         let started = thread.spawn(move || worker.run(announce));
@@ -195,12 +230,26 @@ impl Mirror {
         Ok(Mirror(room))
     }
 
-    /// Has a link reported from now on, first as it is.
-    pub fn watch(&self, index: u32) {
+    /// Has a link reported from now on, first as it is. `lower` is the link that it is on, as VLAN
+    /// links are: the state of that is reported, too.
+    pub fn watch(&self, index: u32, lower: Option<u32>) {
         let mut shared = self.0.lock();
-        shared.watched.insert(index);
+        shared.watched.insert(index, lower);
         shared.asked.insert(index);
         drop(shared);
+        self.0.wake();
+    }
+
+    /// Has a link that is watched reported again.
+    pub fn look(&self, index: u32) {
+        self.0.lock().asked.insert(index);
+        self.0.wake();
+    }
+
+    /// Has VLAN and MACVLAN links reported that were there before the link that they are on was
+    /// watched.
+    pub fn search(&self) {
+        self.0.lock().unsearched = true;
         self.0.wake();
     }
 
@@ -211,7 +260,7 @@ impl Mirror {
         shared.orders.remove(&index);
         shared.asked.remove(&index);
         shared.report.links.remove(&index);
-        shared.report.vlans.remove(&index);
+        shared.report.above.remove(&index);
         shared.report.all_neighbours.remove(&index);
         shared.report.neighbours.retain(|(of, _), _| *of != index);
     }
@@ -221,7 +270,7 @@ impl Mirror {
         let mut shared = self.0.lock();
         shared.last += 1;
         let number = shared.last;
-        if shared.watched.contains(&index) {
+        if shared.watched.contains_key(&index) {
             shared.orders.entry(index).or_default().merge(change);
         }
         drop(shared);
@@ -275,6 +324,8 @@ struct Worker {
     downs: BTreeSet<u32>,
     /// Links whose neighbours wait to be listed.
     unlisted: BTreeSet<u32>,
+    /// Links on others wait to be listed.
+    unsearched: bool,
 }
 
 impl Worker {
@@ -283,6 +334,7 @@ impl Worker {
             let (orders, ended) = {
                 let mut shared = self.room.lock();
                 self.dirty.append(&mut shared.asked);
+                self.unsearched |= std::mem::take(&mut shared.unsearched);
                 self.done = shared.last;
                 (std::mem::take(&mut shared.orders), shared.ended)
             };
@@ -294,6 +346,7 @@ impl Worker {
             let all_taken = self.listen();
             self.look(refused);
             self.list_neighbours();
+            self.list_above();
             if self.has_news() && !announce() {
                 return;
             }
@@ -307,7 +360,7 @@ impl Worker {
     fn wait(&self) {
         let (notices, wake) = (self.notices.as_fd(), self.room.wake.as_fd());
         let mut fds = [PollFd::new(&notices, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)];
-        let answered = self.dirty.is_empty() && self.unlisted.is_empty();
+        let answered = self.dirty.is_empty() && self.unlisted.is_empty() && !self.unsearched;
         let _ = poll(&mut fds, if answered { None } else { Some(&RETRY) });
         let _ = rustix::io::read(&self.room.wake, &mut [0; 8]);
     }
@@ -317,7 +370,7 @@ impl Worker {
         let count = orders.len() as u64;
         let obeyed = |(index, change): (u32, Change)| {
             let mut refused = Vec::new();
-            apply(&self.port, index, &change, &mut refused);
+            apply(&self.port, index, change, &mut refused);
             (index, refused)
         };
         let refused: BTreeMap<_, _> = orders.into_iter().map(obeyed).collect();
@@ -330,7 +383,7 @@ impl Worker {
     /// Takes the kernel's notices; returns whether that were all.
     fn listen(&mut self) -> bool {
         let (mut count, mut lost) = (0, 0);
-        let (mut neighbours, mut vlans) = (Vec::new(), Vec::new());
+        let (mut neighbours, mut above) = (Vec::new(), Vec::new());
         for notice in self.notices.take().take(MAX_NOTICES) {
             count += 1;
             match notice {
@@ -339,14 +392,14 @@ impl Worker {
                     if !link.is_up() {
                         self.downs.insert(link.index);
                     }
-                    if link.vlan.is_some() {
-                        vlans.push((link.lower, link.index, Some(link)));
+                    if is_above(&link) {
+                        above.push((link.lower, link.index, Some(link)));
                     }
                 }
                 Notice::LinkGone(link) => {
                     self.dirty.insert(link.index);
-                    if link.vlan.is_some() {
-                        vlans.push((link.lower, link.index, None));
+                    if is_above(&link) {
+                        above.push((link.lower, link.index, None));
                     }
                 }
                 Notice::Address(a) | Notice::AddressGone(a) => _ = self.dirty.insert(a.index),
@@ -360,18 +413,19 @@ impl Worker {
         shared.counters.notices += count as u64;
         shared.counters.overruns += lost;
         for (key, neighbour) in neighbours {
-            if shared.watched.contains(&key.0) {
+            if shared.watched.contains_key(&key.0) {
                 shared.report.neighbours.insert(key, neighbour);
             }
         }
-        for (lower, index, link) in vlans {
-            if lower.is_some_and(|lower| shared.watched.contains(&lower)) {
-                shared.report.vlans.insert(index, link);
+        for (lower, index, link) in above {
+            if lower.is_some_and(|lower| shared.watched.contains_key(&lower)) {
+                shared.report.above.insert(index, link);
             }
         }
         if lost > 0 {
-            self.dirty.extend(&shared.watched);
-            self.unlisted.extend(&shared.watched);
+            self.dirty.extend(shared.watched.keys());
+            self.unlisted.extend(shared.watched.keys());
+            self.unsearched = true;
         } else if shared.report.neighbours.len() > MAX_NEIGHBOURS {
             // The list of what there is is bounded by the kernel.
             self.unlisted.extend(shared.report.neighbours.keys().map(|(index, _)| *index));
@@ -390,7 +444,8 @@ impl Worker {
         let mut shared = self.room.lock();
         let Shared { watched, report, .. } = &mut *shared;
         let links: BTreeSet<u32> = std::mem::take(&mut self.unlisted);
-        let links: BTreeSet<u32> = links.intersection(watched).copied().collect();
+        let links: BTreeSet<u32> =
+            links.into_iter().filter(|index| watched.contains_key(index)).collect();
         report.neighbours.retain(|(of, _), _| !links.contains(of));
         for n in listed.into_iter().filter(|n| links.contains(&n.index)) {
             report.neighbours.insert((n.index, n.ip), Some(n));
@@ -398,23 +453,58 @@ impl Worker {
         report.all_neighbours.extend(links);
     }
 
+    /// Reports all VLAN and MACVLAN links on links that are watched: notices of them were lost, or
+    /// are older than the mirror.
+    fn list_above(&mut self) {
+        if !self.unsearched {
+            return;
+        }
+        let Ok(all) = Link::all_by(&self.port) else { return };
+        self.unsearched = false;
+        let mut shared = self.room.lock();
+        let Shared { watched, report, .. } = &mut *shared;
+        for link in all.into_iter().filter(is_above) {
+            if link.lower.is_some_and(|lower| watched.contains_key(&lower)) {
+                report.above.insert(link.index, Some(link));
+            }
+        }
+    }
+
+    /// Adds the links that are on those to be looked at: the kernel changes them without a word.
+    fn spread(&self, dirty: &mut BTreeSet<u32>) {
+        let shared = self.room.lock();
+        // A link is younger than the one that it is on, but numbers may have wrapped.
+        loop {
+            let is_above = |lower: &Option<u32>| lower.is_some_and(|lower| dirty.contains(&lower));
+            let above = shared.watched.iter().filter(|(_, lower)| is_above(lower));
+            let more: Vec<u32> = above.map(|(i, _)| *i).filter(|i| !dirty.contains(i)).collect();
+            if more.is_empty() {
+                return;
+            }
+            dirty.extend(more);
+        }
+    }
+
     /// Looks at links, and reports those that are watched.
     fn look(&mut self, mut refused: BTreeMap<u32, Vec<Refusal>>) {
         let mut dirty = std::mem::take(&mut self.dirty);
         let downs = std::mem::take(&mut self.downs);
-        {
+        self.spread(&mut dirty);
+        let lowers: BTreeMap<u32, Option<u32>> = {
             let watched = &self.room.lock().watched;
-            dirty.retain(|index| watched.contains(index));
-        }
+            dirty.retain(|index| watched.contains_key(index));
+            dirty.iter().filter_map(|index| Some((*index, *watched.get(index)?))).collect()
+        };
         let all = match dirty.len() > FEW_LINKS {
             true => LinkAddress::all(&self.port, None).ok().map(by_link),
             false => None,
         };
         for index in dirty {
-            let seen = self.seen(index, all.as_ref());
+            let lower = lowers.get(&index).copied().flatten();
+            let seen = self.seen(index, all.as_ref(), lower);
             let mut shared = self.room.lock();
             shared.counters.looks += 1;
-            if !shared.watched.contains(&index) {
+            if !shared.watched.contains_key(&index) {
                 continue;
             }
             let report = shared.report.links.entry(index).or_default();
@@ -423,7 +513,10 @@ impl Worker {
                 Ok(now) => {
                     let refused = std::mem::take(&mut report.refused);
                     let was_down = report.was_down || now.was_down || downs.contains(&index);
-                    *report = Seen { refused, was_down, ..now };
+                    let fell = report.lower.is_some_and(|lower| lower.was_down)
+                        || lower.is_some_and(|lower| downs.contains(&lower));
+                    let lower = now.lower.map(|l| Lower { was_down: l.was_down || fell, ..l });
+                    *report = Seen { refused, was_down, lower, ..now };
                 }
                 // Nothing is known: the kernel is asked again.
                 Err(_) => {
@@ -432,14 +525,23 @@ impl Worker {
                     }
                     self.dirty.insert(index);
                     self.downs.extend(downs.get(&index));
+                    self.downs.extend(lower.filter(|lower| downs.contains(lower)));
                 }
             }
         }
     }
 
     /// Asks the kernel for a link and its addresses.
-    fn seen(&self, index: u32, all: Option<&BTreeMap<u32, Vec<LinkAddress>>>) -> io::Result<Seen> {
+    fn seen(
+        &self,
+        index: u32,
+        all: Option<&BTreeMap<u32, Vec<LinkAddress>>>,
+        lower: Option<u32>,
+    ) -> io::Result<Seen> {
         let link = Link::find_by(&self.port, index)?;
+        // Asked for later: a link that went with the one below is not there without it.
+        let lower = lower.map(|lower| Link::find_by(&self.port, lower)).transpose()?.flatten();
+        let described = |l: Link| Lower { up: l.is_up(), was_down: !l.is_up(), mtu: l.mtu };
         let addresses = match all {
             Some(all) => all.get(&index).cloned().unwrap_or_default(),
             None if link.is_none() => Vec::new(),
@@ -449,7 +551,9 @@ impl Worker {
         let master = link.as_ref().and_then(|link| link.master);
         let master = master.map(|index| Link::find_by(&self.port, index)).transpose()?.flatten();
         let vrf = master.and_then(|link| link.table);
-        Ok(Seen { order: self.done, link, addresses, vrf, was_down, refused: Vec::new() })
+        let refused = Vec::new();
+        let lower = lower.map(described);
+        Ok(Seen { order: self.done, link, addresses, vrf, lower, was_down, refused })
     }
 
     /// Returns whether something waits of which the owner does not know.
@@ -457,11 +561,16 @@ impl Worker {
         let mut shared = self.room.lock();
         let report = &shared.report;
         let empty = report.links.is_empty()
-            && report.vlans.is_empty()
+            && report.above.is_empty()
             && report.neighbours.is_empty()
             && report.all_neighbours.is_empty();
         !empty && !std::mem::replace(&mut shared.announced, true)
     }
+}
+
+/// Returns whether a link is one of those on others that are reported.
+fn is_above(link: &Link) -> bool {
+    link.vlan.is_some() || link.kind == "macvlan"
 }
 
 fn by_link(all: Vec<LinkAddress>) -> BTreeMap<u32, Vec<LinkAddress>> {
@@ -472,42 +581,39 @@ fn by_link(all: Vec<LinkAddress>) -> BTreeMap<u32, Vec<LinkAddress>> {
     of
 }
 
-/// Changes a link: first what may be refused while it is up, then addresses, so that one that
-/// comes up has them.
-fn apply(port: &Port, index: u32, change: &Change, refused: &mut Vec<Refusal>) {
-    let none = LinkSettings::default();
-    let mut attempt = |what: String, done: io::Result<()>, fine: &[i32]| {
+/// Parts a change into changes of one thing each: first what may be refused while a link is up,
+/// then addresses, so that one that comes up has them.
+fn parts(change: Change) -> Vec<Change> {
+    let none = Change::default;
+    let (down, up) = (change.up == Some(false), change.up == Some(true));
+    let mut all = Vec::new();
+    all.extend(down.then(|| Change { up: Some(false), ..none() }));
+    all.extend(change.mac.map(|mac| Change { mac: Some(mac), ..none() }));
+    all.extend(change.mtu.map(|mtu| Change { mtu: Some(mtu), ..none() }));
+    let address = |of| Change { addresses: BTreeMap::from([of]), ..none() };
+    all.extend(change.addresses.into_iter().map(address));
+    all.extend(up.then(|| Change { up: Some(true), ..none() }));
+    all
+}
+
+/// Changes a link; adds what the kernel refuses.
+fn apply(port: &Port, index: u32, change: Change, refused: &mut Vec<Refusal>) {
+    for change in parts(change) {
+        let Change { up, mtu, mac, .. } = change;
+        let (done, fine): (_, &[i32]) = match change.addresses.first_key_value() {
+            Some((&(ip, length), true)) => (add_address(port, index, ip, length), &[EEXIST]),
+            Some((&(ip, length), false)) => {
+                (delete_address(port, index, ip, length), &[EADDRNOTAVAIL, ENODEV])
+            }
+            None => {
+                (LinkSettings { up, mtu, mac, ..LinkSettings::default() }.set(port, index), &[])
+            }
+        };
         let is_fine = |e: &io::Error| e.raw_os_error().is_some_and(|code| fine.contains(&code));
         if let Err(why) = done
             && !is_fine(&why)
         {
-            refused.push(Refusal { what, why });
+            refused.push(Refusal { change, why });
         }
-    };
-    let down = change.up == Some(false);
-    let mut set = |what: String, settings: LinkSettings| {
-        attempt(what, settings.set(port, index), &[]);
-    };
-    if down {
-        set("bring it down".into(), LinkSettings { up: Some(false), ..none });
-    }
-    if let Some(mac) = change.mac {
-        set("set its MAC address".into(), LinkSettings { mac: Some(mac), ..none });
-    }
-    if let Some(mtu) = change.mtu {
-        set(format!("set its MTU to {mtu}"), LinkSettings { mtu: Some(mtu), ..none });
-    }
-    for (&(ip, length), &there) in &change.addresses {
-        if there {
-            let done = add_address(port, index, ip, length);
-            attempt(format!("add address {ip}/{length}"), done, &[EEXIST]);
-        } else {
-            let done = delete_address(port, index, ip, length);
-            attempt(format!("delete address {ip}/{length}"), done, &[EADDRNOTAVAIL, ENODEV]);
-        }
-    }
-    if change.up == Some(true) {
-        let done = LinkSettings { up: Some(true), ..none }.set(port, index);
-        attempt("bring it up".into(), done, &[]);
     }
 }

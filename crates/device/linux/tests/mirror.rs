@@ -32,7 +32,7 @@ impl Lab {
         let (send, news) = channel();
         let place = Namespace::open(&ns.path().display().to_string())?;
         let mirror = Mirror::start(Some(&place), move || send.send(()).is_ok())?;
-        mirror.watch(index);
+        mirror.watch(index, None);
         Ok(Lab { ns, _other: other, mirror, news, index })
     }
 
@@ -116,7 +116,8 @@ lab_test! {
         let number = lab.mirror.order(lab.index, change);
         let seen = lab.until_seen("done", |s| s.order >= number)?;
         assert_eq!(seen.refused.len(), 1, "{:?}", seen.refused);
-        ensure!(seen.refused[0].what.contains("MTU to 1073741824"), "{:?}", seen.refused);
+        let said = seen.refused[0].to_string();
+        ensure!(said.contains("MTU to 1073741824"), "{said}");
         ensure!(is_up(&seen) && lab.mirror.counters().refused == 1, "{seen:?}");
         Ok(())
     }
@@ -153,13 +154,76 @@ lab_test! {
         Ok(())
     }
 
+    /// What a link is on is reported with it, also if the kernel says nothing of the link itself.
+    fn a_link_follows_the_one_that_it_is_on() {
+        let lab = Lab::new()?;
+        lab.ns.ip("link add link twin name above type macvlan")?;
+        let above = lab.ns.link("above")?.index;
+        lab.mirror.watch(above, Some(lab.index));
+        let until = |what: &str, is: &dyn Fn(&Seen) -> bool| {
+            lab.until(what, |r| r.links.get(&above).is_some_and(is)).map(drop)
+        };
+        let lower = |s: &Seen| s.lower.map(|l| (l.up, l.was_down, l.mtu));
+        until("first", &|s| lower(s) == Some((false, true, 1500)) && s.link.is_some())?;
+        lab.ns.ip("link set twin up mtu 1400")?;
+        until("up", &|s| s.lower.is_some_and(|l| l.up && l.mtu == 1400))?;
+        lab.ns.ip("link set twin down")?;
+        lab.ns.ip("link set twin up")?;
+        // Of both changes the first is remembered.
+        until("down and up", &|s| s.lower.is_some_and(|l| l.up && l.was_down))?;
+        lab.ns.ip("link delete above")?;
+        until("deleted alone", &|s| s.link.is_none() && s.lower.is_some())?;
+        lab.ns.ip("link add link twin name above type macvlan")?;
+        let above = lab.ns.link("above")?.index;
+        lab.mirror.watch(above, Some(lab.index));
+        lab.ns.ip("link delete twin")?;
+        let gone = |s: &Seen| s.link.is_none() && s.lower.is_none();
+        lab.until("deleted with it", |r| r.links.get(&above).is_some_and(gone))?;
+        Ok(())
+    }
+
+    /// Notices are lost while their reader is held up; all is asked for then.
+    fn what_an_overrun_has_lost_is_asked_for() {
+        let mut lab = Lab::new()?;
+        let place = Namespace::open(&lab.ns.path().display().to_string())?;
+        let ((send, news), (go, may)) = (channel(), channel::<()>());
+        let announce = move || {
+            // The first report waits; the kernel goes on.
+            let _ = may.recv();
+            send.send(()).is_ok()
+        };
+        (lab.mirror, lab.news) = (Mirror::start(Some(&place), announce)?, news);
+        lab.mirror.watch(lab.index, None);
+        lab.ns.ip("link set twin up")?;
+        let changes = |n: usize| {
+            let verb = ["add", "delete"][n % 2];
+            format!("address {verb} 192.0.2.1/32 dev twin")
+        };
+        let lines: Vec<String> = (0..60_000).map(changes).collect();
+        lab.ns.ip_batch(&lines)?;
+        lab.ns.ip("address add 198.51.100.1/32 dev twin")?;
+        lab.ns.ip("neighbour add 192.0.2.9 lladdr 02:00:00:00:00:09 nud permanent dev twin")?;
+        drop(go);
+        let (mut seen, mut listed) = (false, false);
+        let key = (lab.index, [192, 0, 2, 9].into());
+        while !(seen && listed) {
+            lab.news.recv_timeout(LONG).context("no report")?;
+            let report = lab.mirror.take();
+            seen |= report.links.get(&lab.index).is_some_and(|s| has(s, "198.51.100.1"));
+            listed |= report.all_neighbours.contains(&lab.index)
+                && report.neighbours.contains_key(&key);
+        }
+        ensure!(lab.mirror.counters().overruns > 0, "{:?}", lab.mirror.counters());
+        Ok(())
+    }
+
     fn a_link_that_is_forgotten_is_not_reported() {
         let lab = Lab::new()?;
         lab.until_seen("first", |_| true)?;
         lab.mirror.forget(lab.index);
         lab.mirror.order(lab.index, Change { up: Some(true), ..Change::default() });
         lab.ns.ip("link set twin mtu 1400")?;
-        lab.mirror.watch(lab.index);
+        lab.mirror.watch(lab.index, None);
         let seen = lab.until_seen("again", |_| true)?;
         ensure!(!is_up(&seen) && seen.link.as_ref().unwrap().mtu == 1400, "{seen:?}");
         Ok(())

@@ -8,8 +8,10 @@
 use crate::sys::Tun;
 use sd_notify::NotifyState;
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 use thalweg_device_linux::NamespaceId;
 use thalweg_graph::Control;
@@ -56,7 +58,7 @@ impl Store {
     fn end(&mut self) {
         for name in std::mem::take(&mut self.0).into_keys() {
             tracing::info!("no TAP is {name}, which was kept over the restart");
-            tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name)], &[]);
+            tell(Word { name, fds: Vec::new() });
         }
     }
 }
@@ -64,25 +66,86 @@ impl Store {
 /// Has the queues of a device kept.
 pub(crate) fn keep(namespace: NamespaceId, device: &str, queues: &[Arc<Tun>]) {
     let name = name_of(namespace, device);
-    let fds: Vec<_> = queues.iter().map(|queue| queue.as_fd()).collect();
-    tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name)], &[]);
-    tell(&[NotifyState::FdStore, NotifyState::FdName(&name)], &fds);
+    let fds = queues.iter().map(|queue| queue.as_fd().try_clone_to_owned()).collect();
+    match fds {
+        Ok(fds) => tell(Word { name, fds }),
+        Err(e) => tracing::warn!("{device} is not kept over a restart: {e}"),
+    }
 }
 
 /// Has the queues of a device kept no longer, so that it goes with the last of them.
 pub(crate) fn forget(namespace: NamespaceId, device: &str) {
-    let name = name_of(namespace, device);
-    tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name)], &[]);
+    tell(Word { name: name_of(namespace, device), fds: Vec::new() });
 }
 
 /// Tells the service manager, if there is one that listens.
-fn tell(state: &[NotifyState<'_>], fds: &[std::os::fd::BorrowedFd<'_>]) {
-    let sent = match fds {
-        [] => sd_notify::notify(state),
-        fds => sd_notify::notify_with_fds(state, fds),
-    };
-    if let Err(e) = sent {
-        tracing::warn!("the service manager does not keep TAPs over a restart: {e}");
+fn tell(word: Word) {
+    static TELLER: OnceLock<Teller> = OnceLock::new();
+    if std::env::var_os("NOTIFY_SOCKET").is_some() {
+        TELLER.get_or_init(|| Teller::new(Word::say)).tell(word);
+    }
+}
+
+/// Time that the main thread waits for a service manager to read.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A word to the service manager: what it has of this name goes, and these descriptors come.
+struct Word {
+    name: String,
+    fds: Vec<OwnedFd>,
+}
+
+impl Word {
+    fn say(&self) -> io::Result<()> {
+        let name = NotifyState::FdName(&self.name);
+        sd_notify::notify(&[NotifyState::FdStoreRemove, name.clone()])?;
+        if self.fds.is_empty() {
+            return Ok(());
+        }
+        let fds: Vec<_> = self.fds.iter().map(AsFd::as_fd).collect();
+        sd_notify::notify_with_fds(&[NotifyState::FdStore, name], &fds)
+    }
+}
+
+/// A thread that says words, as the socket of a service manager that does not read holds whoever
+/// writes to it. They are said in order; as long as that goes on, none is left when a call returns.
+struct Teller {
+    words: mpsc::Sender<(Word, mpsc::SyncSender<()>)>,
+    /// Words that are not said yet.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Teller {
+    fn new(say: impl Fn(&Word) -> io::Result<()> + Send + 'static) -> Teller {
+        let (words, inbox) = mpsc::channel::<(Word, mpsc::SyncSender<()>)>();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let left = waiting.clone();
+        let speak = move || {
+            for (word, said) in inbox {
+                if let Err(e) = say(&word) {
+                    tracing::warn!("the service manager does not keep TAPs over a restart: {e}");
+                }
+                left.fetch_sub(1, Ordering::Relaxed);
+                let _ = said.send(());
+            }
+        };
+        // Without the thread nothing is kept, as without a service manager.
+        if let Err(e) = std::thread::Builder::new().name("store".into()).spawn(speak) {
+            tracing::warn!("the service manager does not keep TAPs over a restart: {e}");
+        }
+        Teller { words, waiting }
+    }
+
+    fn tell(&self, word: Word) {
+        let (said, heard) = mpsc::sync_channel(1);
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        // Nobody waits behind a word that was not said in time.
+        if self.words.send((word, said)).is_ok()
+            && before == 0
+            && heard.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout)
+        {
+            tracing::warn!("the service manager does not read which TAPs it is to keep");
+        }
     }
 }
 
@@ -96,5 +159,24 @@ mod tests {
         assert_eq!(name_of(own, "e0"), format!("tap.{}.e0", own.number()));
         // systemd parts names by colons, and takes up to 255 bytes.
         assert!(!name_of(own, "sixteen-letters").contains(':'));
+    }
+
+    #[test]
+    fn a_service_manager_that_does_not_read_holds_nobody_for_long() {
+        let (tell_all, all) = mpsc::channel();
+        let (go, may) = mpsc::channel::<()>();
+        let teller = Teller::new(move |word| {
+            let _ = may.recv();
+            tell_all.send(word.name.clone()).map_err(io::Error::other)
+        });
+        let word = |n: usize| Word { name: format!("tap.{n}"), fds: Vec::new() };
+        // But for the first one, none is waited for: this would take an hour.
+        (0..10_000).for_each(|n| teller.tell(word(n)));
+        assert_eq!(teller.waiting.load(Ordering::Relaxed), 10_000);
+        drop(go);
+        let said: Vec<String> = all.iter().take(10_000).collect();
+        assert!(said.iter().enumerate().all(|(n, name)| *name == format!("tap.{n}")));
+        teller.tell(word(1));
+        assert_eq!(all.recv().as_deref(), Ok("tap.1"));
     }
 }

@@ -3,7 +3,8 @@
 use crate::family::{Family, IfAddress, Version, family};
 use crate::table::{Table, delete_leaving, settle_later};
 use crate::{
-    AddressesChanged, FoundDisplaced, InterfaceTableChanged, Ip, RouteError, Source, table,
+    AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged, Ip, RouteError,
+    Source, table,
 };
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -148,6 +149,7 @@ fn displace_found<A: Address>(c: &mut Control, sw_if: SwIfIndex, subnet: Prefix<
 
 /// Removes addresses that a protocol has found, for what a user has written.
 fn take_found_away<A: Address>(c: &mut Control, sw_if: SwIfIndex, gone: &[IfAddress<A>]) {
+    c.publish(FoundDisplacing { sw_if });
     for address in gone {
         // The address is there: removal cannot fail.
         let _ = remove(c, sw_if, address.addr, address.len);

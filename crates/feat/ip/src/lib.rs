@@ -89,6 +89,14 @@ pub struct AddressesChanged {
     pub sw_if: SwIfIndex,
 }
 
+/// The event that addresses which a protocol has found on an interface are about to be taken away
+/// for what a user has written; [`FoundDisplaced`] follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundDisplacing {
+    /// The interface.
+    pub sw_if: SwIfIndex,
+}
+
 /// The event that addresses which a protocol has found on an interface were taken away for what a
 /// user has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Making pairs and deleting them.
 
 use crate::error::Error;
-use crate::pairs::{Made, Pair, Pairs};
+use crate::pairs::{Made, Pair, Pairs, VlanLink};
 use crate::table::{self, Original, Twin};
 use crate::{gate, options, pairs, sync};
 use std::collections::BTreeSet;
@@ -115,7 +115,9 @@ pub(crate) fn join(
     let counts = gate::counters(c);
     gate::make_room(c, number);
     let phy = view.sw_if;
-    let twin = Twin { host, number, counts: counts.clone() };
+    let owner = view.parent.and_then(|parent| interface::view(c, parent).ok());
+    let has_no_device = owner.as_ref().unwrap_or(view).kind == interface::Kind::Loopback;
+    let twin = Twin { host, number, counts: counts.clone(), has_no_device };
     table::update(c, |table| {
         table.set_twin(phy, Some(twin));
         table.set_original(host, Some(Original { phy, to }));
@@ -254,11 +256,14 @@ fn make_vlan(
         return Err(Error::OtherNamespace(view.name.clone()));
     }
     let (tap, lower) = match parent.made {
-        Made::Vlan { ifindex, tap, .. } => (tap, Some(ifindex)),
+        Made::Vlan { tap, link, .. } => {
+            let link = link.ok_or_else(|| Error::Away(c.interface_name(parent.host)))?;
+            (tap, Some(link.ifindex))
+        }
         Made::Tap | Made::Tun => (parent.host, None),
     };
-    let (ifindex, adopted) = make_link(c, wanted, tap, lower, tag)?;
-    let made = Made::Vlan { ifindex, upper, tap, adopted };
+    let link = make_link(c, &wanted.name, tap, lower, tag)?;
+    let made = Made::Vlan { tag, upper, tap, link: Some(link) };
     let number = view.sub.map_or(0, |(number, _)| number);
     match interface::create_sub(c, tap, number, of) {
         Ok(host) => Ok((host, made, parent.namespace)),
@@ -269,25 +274,32 @@ fn make_vlan(
     }
 }
 
-/// Makes a VLAN link, or takes over the one of that name that is like it; returns its index, and
-/// whether it was there before.
-fn make_link(
+/// Makes a VLAN link on the device of a TAP, or on another link on that, or takes over the one of
+/// that name that is like it.
+pub(crate) fn make_link(
     c: &Control,
-    wanted: &Wanted,
+    name: &str,
     tap: SwIfIndex,
     lower: Option<u32>,
     tag: VlanTag,
-) -> Result<(u32, bool), Error> {
-    let name = &wanted.name;
-    let failed = |what| move |source| Error::Kernel { name: name.clone(), what, source };
-    let job = |port: &Port, device: u32| -> Result<(u32, bool), Error> {
-        let lower = lower.unwrap_or(device);
+) -> Result<VlanLink, Error> {
+    let failed = |what| move |source| Error::Kernel { name: name.to_owned(), what, source };
+    let Some((namespace, device)) = tap::place(c, tap) else {
+        return Err(Error::Away(c.interface_name(tap)));
+    };
+    let lower = lower.unwrap_or(device);
+    let on = (sync::id_of(namespace.as_ref()), lower);
+    // Links on a device that outlived a router were that router's.
+    let is_own = tap::host(c, tap).is_some_and(|host| host.was_there) && !sync::has_started(c);
+    let job = |port: &Port, _| -> Result<VlanLink, Error> {
         let find = || Link::named_by(port, name).map_err(failed("look for it"));
         if let Some(link) = find()? {
-            let is_alike = link.kind == "vlan" && link.lower == Some(lower);
+            let is_alike = link.vlan == Some((tag.kind.tpid(), tag.id.0))
+                && link.kind == "vlan"
+                && link.lower == Some(lower);
             return match is_alike {
-                true => Ok((link.index, true)),
-                false => Err(Error::NameTaken(name.clone())),
+                true => Ok(VlanLink { ifindex: link.index, on, adopted: !is_own }),
+                false => Err(Error::NameTaken(name.to_owned())),
             };
         }
         add_vlan(port, name, lower, tag.kind.tpid(), tag.id.0).map_err(|e| {
@@ -297,7 +309,7 @@ fn make_link(
             }
         })?;
         let gone = || failed("find it")(io::ErrorKind::NotFound.into());
-        Ok((find()?.ok_or_else(gone)?.index, false))
+        Ok(VlanLink { ifindex: find()?.ok_or_else(gone)?.index, on, adopted: false })
     };
     let away = || Error::Away(c.interface_name(tap));
     tap::ask_host(c, tap, job).ok_or_else(away)?
@@ -306,11 +318,18 @@ fn make_link(
 /// The kernel's answer for a kind of link that it does not know.
 const EOPNOTSUPP: i32 = 95;
 
-/// Deletes the VLAN link of a twin, unless it was there before.
+/// Deletes the VLAN link of a twin, unless it was there before: while such links get interfaces, it
+/// would get one again.
 fn delete_vlan(c: &Control, made: &Made) {
-    if let Made::Vlan { ifindex, tap, adopted: false, .. } = made {
+    let Made::Vlan { tap, link: Some(link), .. } = made else { return };
+    if link.adopted && !options::get(c).auto_subint {
+        return;
+    }
+    // Its number may be another link's in a namespace that came back.
+    let there = tap::place(c, *tap).is_some_and(|(ns, _)| sync::id_of(ns.as_ref()) == link.on.0);
+    if there {
         // One that is gone already needs no deletion.
-        let _ = tap::ask_host(c, *tap, |port, _| delete_link(port, *ifindex));
+        let _ = tap::ask_host(c, *tap, |port, _| delete_link(port, link.ifindex));
     }
 }
 
@@ -365,15 +384,7 @@ fn publish_hosts(c: &mut Control) {
 /// Deletes a pair, if there is one, after those whose twins are on its twin. `gone` is the
 /// interface whose deletion is the reason.
 fn unmake(c: &mut Control, phy: SwIfIndex, gone: Option<SwIfIndex>) {
-    let above: Vec<SwIfIndex> = {
-        let pairs = c.state::<Pairs>();
-        let pairs = pairs.borrow();
-        let is_above = |p: &&Pair| matches!(p.made, Made::Vlan { upper, .. } if upper == phy);
-        match pairs.of_phy(phy) {
-            Some(_) => pairs.iter().filter(is_above).map(|p| p.phy).collect(),
-            None => return,
-        }
-    };
+    let above = c.state::<Pairs>().borrow().above(phy);
     for sub in above {
         unmake(c, sub, gone);
     }

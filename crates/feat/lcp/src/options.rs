@@ -17,10 +17,6 @@ pub struct Options {
     pub sync_unnumbered: bool,
     /// Sub-interfaces get twins when they are made.
     pub auto_subint: bool,
-    /// Static routes by an interface whose link goes down are removed.
-    pub del_static: bool,
-    /// So are those of routing protocols.
-    pub del_dynamic: bool,
     /// Receive queues of a TAP; one per worker if `None`.
     pub rx_queues: Option<u16>,
     /// Transmit queues of a TAP, as VPP counts them.
@@ -38,8 +34,6 @@ impl Default for Options {
             sync: false,
             sync_unnumbered: true,
             auto_subint: false,
-            del_static: false,
-            del_dynamic: false,
             rx_queues: None,
             tx_queues: None,
             ethertypes: BTreeSet::new(),

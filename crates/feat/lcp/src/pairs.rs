@@ -5,7 +5,8 @@ use crate::class::CLASSES;
 use crate::gate::{OfWorker, Totals, totals};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thalweg_device::{Interfaces, SwIfIndex};
+use thalweg_device::{Interfaces, SwIfIndex, VlanTag};
+use thalweg_device_linux::NamespaceId;
 use thalweg_device_tap as tap;
 use thalweg_fib::Dpo;
 use thalweg_graph::Control;
@@ -20,18 +21,32 @@ pub enum Made {
     Tap,
     /// A TUN device.
     Tun,
-    /// A VLAN link, with its index, on the twin of another interface.
+    /// A VLAN link on the twin of another interface.
     Vlan {
-        /// The index in its namespace.
-        ifindex: u32,
+        /// Its tag.
+        tag: VlanTag,
         /// The interface of which it is a part, by one tag or both.
         upper: SwIfIndex,
         /// The router's end of the TAP that carries its frames.
         tap: SwIfIndex,
-        /// The link was there before.
-        adopted: bool,
+        /// The link, if it is there.
+        link: Option<VlanLink>,
     },
 }
+
+/// A VLAN link that is a twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanLink {
+    /// Its index in its namespace.
+    pub ifindex: u32,
+    /// The link that it is on: its namespace, and its index there.
+    pub on: Place,
+    /// The link was there before.
+    pub adopted: bool,
+}
+
+/// The place of a link: its namespace, and its index there.
+pub type Place = (NamespaceId, u32);
 
 /// A pair.
 #[derive(Clone, Debug)]
@@ -112,6 +127,21 @@ impl Pairs {
         Some(pair)
     }
 
+    /// Notes that the VLAN link of a pair is another one, or away.
+    pub(crate) fn set_link(&mut self, phy: SwIfIndex, to: Option<VlanLink>) {
+        let at = self.by_phy.get(&phy).copied();
+        let pair = at.and_then(|at| self.pool.get_mut(at)?.as_mut());
+        if let Some(Pair { made: Made::Vlan { link, .. }, .. }) = pair {
+            *link = to;
+        }
+    }
+
+    /// Returns the interfaces whose twins are on that of another one.
+    pub fn above(&self, phy: SwIfIndex) -> Vec<SwIfIndex> {
+        let is_above = |p: &&Pair| matches!(p.made, Made::Vlan { upper, .. } if upper == phy);
+        self.iter().filter(is_above).map(|p| p.phy).collect()
+    }
+
     /// Marks all pairs as stale.
     pub fn begin_replacing(&mut self) {
         self.pool.iter_mut().flatten().for_each(|pair| pair.stale = true);
@@ -179,9 +209,9 @@ pub fn get(c: &Control, phy: SwIfIndex) -> Option<PairView> {
     pairs.of_phy(phy).map(|pair| view(c, number, pair))
 }
 
-/// Returns the index that the twin of an interface has in the kernel.
+/// Returns the index that the twin of an interface has in the kernel, or had there last.
 pub fn ifindex(c: &Control, phy: SwIfIndex) -> Option<u32> {
-    get(c, phy).map(|pair| pair.ifindex)
+    get(c, phy).map(|pair| pair.ifindex).filter(|index| *index > 0)
 }
 
 fn view(c: &Control, number: usize, pair: &Pair) -> PairView {
@@ -195,17 +225,18 @@ fn view(c: &Control, number: usize, pair: &Pair) -> PairView {
         Made::Tap | Made::Tun => tap::host(c, pair.host),
     };
     let (ifindex, now) = match (&pair.made, &end) {
-        (Made::Vlan { ifindex, .. }, _) => (*ifindex, pair.name.clone()),
+        (Made::Vlan { link, .. }, _) => (link.map_or(0, |link| link.ifindex), pair.name.clone()),
         (_, Some(end)) => (end.ifindex, end.name.clone()),
         (_, None) => (0, pair.name.clone()),
     };
+    let has_no_link = matches!(pair.made, Made::Vlan { link: None, .. });
     PairView {
         number,
         phy: name(pair.phy, "<no-phy-if>"),
         host: name(pair.host, "<no-host-if>"),
         name: now,
         ifindex,
-        is_away: end.is_none_or(|end| end.is_away),
+        is_away: has_no_link || end.is_none_or(|end| end.is_away),
         punted: totals(&pair.counts),
         pair: pair.clone(),
     }

@@ -1,13 +1,14 @@
 //! The stanza `linux-cp` of the startup configuration: what holds without a document or a command
 //! that says otherwise.
 
+use crate::cli::lcp_param;
 use crate::options::{self, LONGEST_NAMESPACE, Options};
 use std::sync::OnceLock;
 use thalweg_graph::Control;
 
 /// Words of the stanza, for errors.
-const WORDS: &str = "default netns <namespace>, lcp-auto-subint, lcp-sync, del-static-on-link-down, \
-                     del-dynamic-on-link-down, num-rx-queues <n>, num-tx-queues <n>";
+const WORDS: &str =
+    "default netns <namespace>, lcp-auto-subint, lcp-sync, num-rx-queues <n>, num-tx-queues <n>";
 
 /// What the stanza says.
 static DEFAULTS: OnceLock<Options> = OnceLock::new();
@@ -40,8 +41,6 @@ pub fn read<'w>(words: impl Iterator<Item = &'w str>) -> Result<Options, BadStan
             },
             "lcp-auto-subint" => options.auto_subint = true,
             "lcp-sync" => options.sync = true,
-            "del-static-on-link-down" => options.del_static = true,
-            "del-dynamic-on-link-down" => options.del_dynamic = true,
             "num-rx-queues" | "num-tx-queues" => {
                 let number = words.next().and_then(|n| n.parse().ok());
                 let Some(number) = number.filter(|n| (1..=64).contains(n)) else {
@@ -52,7 +51,13 @@ pub fn read<'w>(words: impl Iterator<Item = &'w str>) -> Result<Options, BadStan
                     _ => options.tx_queues = Some(number),
                 }
             }
-            other => return bad(format!("unknown word `{other}': {WORDS} expected")),
+            other => {
+                let of_routes = lcp_param::WORDS.iter().find(|word| **word == other);
+                return bad(match of_routes {
+                    Some(word) => lcp_param::NeedsRoutes(word).to_string(),
+                    None => format!("unknown word `{other}': {WORDS} expected"),
+                });
+            }
         }
     }
     Ok(options)
@@ -79,9 +84,8 @@ mod tests {
             (o.namespace.as_deref(), o.sync, o.auto_subint),
             (Some("dataplane"), true, true)
         );
-        assert_eq!((o.rx_queues, o.tx_queues, o.del_static), (Some(2), None, false));
-        let o = of("del-static-on-link-down del-dynamic-on-link-down num-tx-queues 3").unwrap();
-        assert_eq!((o.del_static, o.del_dynamic, o.tx_queues), (true, true, Some(3)));
+        assert_eq!((o.rx_queues, o.tx_queues), (Some(2), None));
+        assert_eq!(of("num-tx-queues 3").unwrap().tx_queues, Some(3));
     }
 
     #[test]
@@ -91,5 +95,6 @@ mod tests {
         assert!(said("default").contains("netns"));
         assert!(said("num-rx-queues 65").contains("1 to 64"));
         assert!(said("num-rx-queues").contains("1 to 64"));
+        assert!(said("del-static-on-link-down").contains("leave it off"));
     }
 }

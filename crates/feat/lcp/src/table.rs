@@ -17,6 +17,8 @@ pub struct Twin {
     pub number: u32,
     /// Counters of what is punted, by worker.
     pub counts: Arc<[OfWorker]>,
+    /// The interface, or that of which it is a part, has no device.
+    pub has_no_device: bool,
 }
 
 /// The interface that a twin stands for.
@@ -33,6 +35,8 @@ pub struct Original {
 pub struct Table {
     twins: CowTable<Option<Twin>>,
     originals: CowTable<Option<Original>>,
+    /// IPv4 addresses that links on the twin of an interface have, in order.
+    of_host: CowTable<Option<Arc<[u32]>>>,
     /// OSI protocols that are passed.
     pub(crate) osi: Vec<u8>,
 }
@@ -50,6 +54,13 @@ impl Table {
         self.originals.get(host)?.as_ref()
     }
 
+    /// Returns whether a link on the twin of an interface has an IPv4 address.
+    #[inline]
+    pub fn is_of_host(&self, phy: SwIfIndex, ip: [u8; 4]) -> bool {
+        let all = self.of_host.get(phy).and_then(Option::as_deref);
+        all.is_some_and(|all| all.binary_search(&u32::from_be_bytes(ip)).is_ok())
+    }
+
     /// Returns whether frames of an OSI protocol are passed.
     #[inline]
     pub fn passes_osi(&self, protocol: u8) -> bool {
@@ -58,6 +69,12 @@ impl Table {
 
     pub(crate) fn set_twin(&mut self, phy: SwIfIndex, twin: Option<Twin>) {
         self.twins.set(phy, twin);
+    }
+
+    /// Sets the addresses that links on the twin of an interface have, in order.
+    pub(crate) fn set_of_host(&mut self, phy: SwIfIndex, ips: Vec<u32>) {
+        let ips: Arc<[u32]> = ips.into();
+        self.of_host.set(phy, Some(ips).filter(|ips| !ips.is_empty()));
     }
 
     pub(crate) fn set_original(&mut self, host: SwIfIndex, original: Option<Original>) {

@@ -13,7 +13,7 @@ use thalweg_wire::icmpv6::kind;
 /// Interface 0 with the twin 2; a neighbour of 0 and of 1.
 fn lab(workers: usize) -> Lab {
     let setup = Lab::of(&FEATURE).with(&thalweg_feat_mss_clamp::FEATURE);
-    let mut lab = setup.workers(workers).interfaces(3).ip4(2..=2).ip6(2..=2).start();
+    let mut lab = setup.workers(workers).interfaces(4).ip4(2..=2).ip6(2..=2).start();
     pair(&mut lab, "test0", "test2");
     lab
 }
@@ -91,6 +91,29 @@ fn packets_leave_as_they_were_written() {
 }
 
 #[test]
+fn fragments_have_the_header_that_the_kernel_wrote() {
+    let mut lab = lab(1);
+    let long = |to| {
+        let packet = Packet::new().ipv4(ip4::ip(0, 1), to).protocol(89).payload(&[7; 900]);
+        framed(host_mac(0, 9), our_mac(0), ethertype::IPV4, &packet.build())
+    };
+    let header = framed(host_mac(0, 9), our_mac(0), ethertype::IPV4, &[]);
+    // Longer than the interface takes, and than the way of the packet.
+    lab.ok("set interface mtu packet 600 test0");
+    lab.receive(2, vec![long(ip4::ip(0, 9))]);
+    let mut sent = lab.sent();
+    lab.ok("set interface mtu packet 1500 test0\nset ip pmtu 10.77.0.1 600");
+    lab.settle();
+    lab.receive(2, vec![long([10, 77, 0, 1].into())]);
+    sent.extend(lab.sent());
+    assert_eq!(sent.len(), 4, "{}", lab.cli("show errors"));
+    for (port, frame) in sent {
+        assert_eq!((port, &frame[..14]), (lab.sw_if(0), &header[..14]));
+    }
+    lab.close();
+}
+
+#[test]
 fn arp_goes_both_ways_and_one_answers() {
     let mut lab = lab(1);
     let ask = Packet::arp_request(host_mac(0, 2), ip4::ip(0, 2), ip4::ip(0, 1)).build();
@@ -138,6 +161,64 @@ fn sub_interfaces_have_their_tags() {
         let ospf = packet([10, net, 0, 1].into(), 1, 89);
         passes(&mut lab, 0, 2, tagged(tags, our_mac(0), host_mac(0, 2), &ospf));
         passes(&mut lab, 2, 0, tagged(tags, host_mac(0, 2), our_mac(0), &ospf));
+    }
+    lab.close();
+}
+
+/// A lab whose bridge domain 10 has a BVI with the twin `test2`.
+fn lab_with_bvi() -> (Lab, MacAddr) {
+    let mut lab = Lab::of(&FEATURE).with(&thalweg_feat_l2::FEATURE).interfaces(3).start();
+    lab.cli("bvi create instance 7");
+    lab.ok("set interface l2 bridge bvi7 10 bvi");
+    lab.ok("set interface ip address bvi7 10.7.0.1/24\nset interface state bvi7 up");
+    pair(&mut lab, "bvi7", "test2");
+    let bvi = interface::find(&lab.c, "bvi7").unwrap();
+    let mac = interface::view(&lab.c, bvi).unwrap().mac;
+    (lab, mac)
+}
+
+#[test]
+fn frames_that_enter_by_a_bvi_arrive_without_what_is_before_them() {
+    let (mut lab, bvi) = lab_with_bvi();
+    lab.ok("set interface l2 bridge test0 10");
+    let ospf = packet([10, 7, 0, 1].into(), 1, 89);
+    let group = MacAddr([1, 0, 0x5e, 0, 0, 5]);
+    let hello = packet([224, 0, 0, 5].into(), 1, 89);
+    passes(&mut lab, 0, 2, framed(bvi, host_mac(0, 2), ethertype::IPV4, &ospf));
+    passes(&mut lab, 0, 2, framed(group, host_mac(0, 2), ethertype::IPV4, &hello));
+    // Behind a tag that is removed. With what is left of it the second one would have a tag of the
+    // sender's choice.
+    lab.ok("set interface l3 test0");
+    lab.cli("create sub-interfaces test0 100");
+    lab.ok("set interface state test0.100 up");
+    lab.ok("set interface l2 bridge test0.100 10\nset interface l2 tag-rewrite test0.100 pop 1");
+    for from in [host_mac(0, 2), MacAddr([2, 0, 0x81, 0, 0, 7])] {
+        let tagged = [&group.0[..], &from.0, &[0x81, 0, 0, 100, 8, 0], &hello].concat();
+        let sent = lab.exchange(0, vec![tagged]);
+        assert_eq!(sent, [(2, framed(group, from, ethertype::IPV4, &hello))]);
+    }
+    // From the twin to the bridge, as it is written there.
+    let answer = framed(host_mac(0, 2), bvi, ethertype::IPV4, &packet(ip4::ip(0, 2), 1, 89));
+    let sent = lab.exchange(2, vec![answer.clone()]);
+    let tagged = [&answer[..12], &[0x81, 0, 0, 100], &answer[12..]].concat();
+    assert_eq!(sent, [(0, tagged)]);
+    lab.close();
+}
+
+/// Packets of a twin never come back to one, though they are to the router.
+#[test]
+fn packets_of_twins_make_no_circle() {
+    let mut lab = lab(1);
+    pair(&mut lab, "test1", "test3");
+    // To each interface, from each twin: all leave by their own interface, none is delivered.
+    let group = ([224, 0, 0, 5].into(), MacAddr([1, 0, 0x5e, 0, 0, 5]));
+    let ours = [ip4::ip(0, 1), ip4::ip(1, 1)];
+    let all = ours.iter().flat_map(|ip| [our_mac(0), our_mac(1)].map(|mac| (*ip, mac)));
+    for (to, mac) in all.chain([group]) {
+        for (twin, phy) in [(2, 0), (3, 1)] {
+            let frame = framed(mac, our_mac(phy), ethertype::IPV4, &packet(to, 9, 6));
+            passes(&mut lab, twin, phy, frame);
+        }
     }
     lab.close();
 }

@@ -13,7 +13,7 @@ use thalweg_feat_lcp::{FEATURE, sync};
 use thalweg_feat_neighbor::Neighbors;
 use thalweg_netns::{Netns, WAIT_LIMIT};
 use thalweg_tables::Address;
-use thalweg_testkit::lab_test;
+use thalweg_testkit::{lab_test, sized};
 
 /// A router whose `test0` has the twin `e0`.
 struct Pair {
@@ -58,6 +58,10 @@ impl Pair {
 
     fn orders(&self) -> u64 {
         sync::namespaces(&self.lab.c).iter().map(|n| n.counters.orders).sum()
+    }
+
+    fn refused(&self) -> u64 {
+        sync::namespaces(&self.lab.c).iter().map(|n| n.counters.refused).sum()
     }
 
     /// Addresses of the interface.
@@ -221,6 +225,114 @@ lab_test! {
         p.lab.ok("lcp lcp-sync-unnumbered off");
         p.until("none", |p| !p.linux().contains("192.0.2.1"));
         assert!(p.addresses().is_empty());
+        Ok(())
+    }
+
+    /// What the kernel refuses is ordered once, and again when something has changed.
+    fn a_refused_order_is_not_repeated() {
+        let mut p = Pair::new("")?;
+        p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "1")?;
+        p.lab.ok("set interface ip address test0 2001:db8::1/64");
+        p.lab.ok("lcp lcp-sync on");
+        p.until("refused", |p| p.refused() > 0);
+        let mut settled = |host| {
+            p.ns.ip(&format!(
+                "neighbour add 198.51.100.{host} lladdr 02:00:00:00:00:09 nud permanent dev e0"
+            ))?;
+            p.until("a neighbour", |p| p.has_neighbour([198, 51, 100, host].into()));
+            anyhow::Ok(p.orders())
+        };
+        let orders = settled(200)?;
+        assert_eq!(settled(201)?, orders);
+        assert!(p.has("2001:db8::1/64"), "Linux does not want it away");
+        p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "0")?;
+        p.ns.ip("link set e0 mtu 1400")?;
+        p.until_linux("IPv6", "2001:db8::1/64");
+        Ok(())
+    }
+
+    /// Addresses from Linux go with their interface to another table, and stay in Linux where they
+    /// make way for what is written.
+    fn addresses_that_are_displaced_stay_in_linux() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               ip table add 7
+                               ip6 table add 7")?;
+        p.ns.ip("address add 192.0.2.1/24 dev e0")?;
+        p.ns.ip("address add 2001:db8::1/64 dev e0")?;
+        p.until("found", |p| p.has("192.0.2.1/24") && p.has("2001:db8::1/64"));
+        p.lab.ok("set interface ip table test0 7");
+        p.lab.ok("set interface ip6 table test0 7");
+        p.until("found again", |p| p.has("192.0.2.1/24") && p.has("2001:db8::1/64"));
+        p.lab.ok("set interface ip table test0 0");
+        p.until("found there, too", |p| p.has("192.0.2.1/24"));
+        p.lab.ok("set interface ip address test1 192.0.2.2/24");
+        assert!(!p.has("192.0.2.1/24"));
+        p.until("refused", |p| sync::counters(&p.lab.c).not_taken == 1);
+        assert!(p.linux().contains("192.0.2.1/24") && p.linux().contains("2001:db8::1/64"));
+        // One that is deleted here is deleted there.
+        p.lab.ok("set interface ip address del test0 2001:db8::1/64");
+        p.until("gone", |p| !p.linux().contains("2001:db8::1"));
+        Ok(())
+    }
+
+    /// Many changes of a link come to what the last one says.
+    fn a_link_that_flaps_a_thousand_times_is_as_it_was_left() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test0 192.0.2.1/24
+                               set interface ip address test0 2001:db8::1/64")?;
+        p.until_linux("IPv6", "2001:db8::1/64");
+        let flaps = |last: &str| -> Vec<String> {
+            (0..1000)
+                .flat_map(|_| ["down", "up"])
+                .chain([last])
+                .map(|word| format!("link set e0 {word}"))
+                .collect()
+        };
+        p.ns.ip_batch(&flaps("down"))?;
+        p.until("down", |p| !p.view().admin_up);
+        p.ns.ip_batch(&flaps("up"))?;
+        p.until("up", |p| p.view().admin_up && p.linux().contains("2001:db8::1/64"));
+        assert_eq!(p.addresses().len(), 2);
+        Ok(())
+    }
+
+    fn thousands_of_addresses_are_followed() {
+        let count = sized(2_000, 10_000);
+        let mut p = Pair::new("lcp lcp-sync on")?;
+        let all = |verb: &str| -> Vec<String> {
+            let address = |n: usize| format!("10.{}.{}.{}/32", n >> 16, n >> 8 & 255, n & 255);
+            (0..count).map(|n| format!("address {verb} {} dev e0", address(n))).collect()
+        };
+        p.ns.ip_batch(&all("add"))?;
+        p.until("all of them", |p| p.addresses().len() == count);
+        // Linux has them already.
+        assert_eq!(p.orders(), 0);
+        p.ns.ip_batch(&all("delete"))?;
+        p.until("none", |p| p.addresses().is_empty());
+        Ok(())
+    }
+
+    /// A twin that Linux deletes, renames or moves away is made again, or followed.
+    fn twins_are_deleted_renamed_and_moved() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test0 192.0.2.1/24")?;
+        p.until_linux("IPv4", "192.0.2.1/24");
+        p.ns.ip("link delete e0")?;
+        p.until_linux("the twin again", "192.0.2.1/24");
+        let other = Netns::new("other")?;
+        p.ns.ip(&format!("link set e0 netns {}", other.descriptor_path().display()))?;
+        p.until_linux("another twin", "192.0.2.1/24");
+        p.until("the old one to go", |_| !other.ip("-br link").unwrap().contains("e0"));
+        p.ns.ip("link set e0 down")?;
+        p.ns.ip("link set e0 name twin")?;
+        p.ns.ip("link set twin up")?;
+        p.ns.ip("address add 198.51.100.1/24 dev twin")?;
+        p.until("found", |p| p.has("198.51.100.1/24"));
+        p.lab.ok("set interface ip address test0 203.0.113.1/24");
+        p.until("passed", |p| p.ns.ip("address show dev twin").unwrap().contains("203.0.113.1/24"));
+        assert!(p.lab.cli("show lcp").contains("tap4096 twin"), "{}", p.lab.cli("show lcp"));
+        p.lab.ok("lcp delete test0");
+        p.until("nothing left", |p| !p.ns.ip("-br link").unwrap().contains("twin"));
         Ok(())
     }
 

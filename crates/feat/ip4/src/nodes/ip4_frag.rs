@@ -138,6 +138,14 @@ pub fn segments(
     Ok(())
 }
 
+/// Longest link header that fragments take over: one that has more before it came out of a tunnel.
+const LONGEST_LINK_HEADER: usize = 32;
+
+/// Returns the length of the link header that the fragments of a packet take over.
+fn came_behind(p: &PktMut<'_>) -> usize {
+    Some(p.stepped()).filter(|len| *len <= LONGEST_LINK_HEADER).unwrap_or(0)
+}
+
 /// Cuts packets into fragments.
 pub(super) struct Cutter {
     /// The packet as one slice.
@@ -155,7 +163,8 @@ impl Cutter {
     }
 
     /// Makes the fragments of a packet, from its IP header on, with the tx interface and aux that
-    /// it has; `finish` returns false if one lacks room. Returns their number.
+    /// it has, behind the header that it came with; `finish` returns false if one lacks room.
+    /// Returns their number.
     pub(super) fn cut(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -171,6 +180,9 @@ impl Cutter {
                 _ => thalweg_device::offload::complete_checksum(p, 0),
             }
         }
+        let mut came_with = [0; LONGEST_LINK_HEADER];
+        let link = came_behind(p);
+        came_with[..link].copy_from_slice(p.before(link));
         self.whole.clear();
         for s in p.segments() {
             self.whole.extend_from_slice(s);
@@ -183,7 +195,11 @@ impl Cutter {
                     ok = false;
                     return;
                 };
-                ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache()) && finish(&mut p);
+                ok = p.fill(&came_with[..link], cx.cache())
+                    && p.append(header, cx.cache())
+                    && p.append(payload, cx.cache())
+                    && p.pull(link)
+                    && finish(&mut p);
                 pieces.push(p);
             });
             cut.and(if ok { Ok(()) } else { Err(Failure::NoBuffers) })
@@ -215,9 +231,12 @@ impl Node for Ip4Frag {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let entry = self.dpos.get(Dpo(p.aux()));
         let (state, next) = (entry.state(), entry.next());
-        let dpos = &self.dpos;
+        let (dpos, written) = (&self.dpos, came_behind(&p));
         let done = self.cutter.cut(cx, &mut p, state.mtu, |piece| {
             piece.set_tx_if(state.tx_if());
+            if state.kind == Kind::AS_WRITTEN {
+                return written > 0 && piece.push(written).is_some();
+            }
             let link = usize::from(state.len);
             let Some(room) = piece.push(link) else { return false };
             dpos.copy_rewrite(entry, room);

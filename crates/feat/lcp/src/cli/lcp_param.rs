@@ -1,10 +1,20 @@
 //! `lcp param`.
 
 use crate::form::OnOff;
-use crate::options;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_engine::setting::Form;
+use thalweg_engine::setting::{Form, Refused};
 use thalweg_graph::Control;
+
+/// VPP's number for what it does not support.
+const UNSUPPORTED: i32 = -126;
+
+/// A word that is about routes of the kernel, which the router does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} removes routes that come from the kernel, and the router does not take such routes yet: \
+     leave it off"
+)]
+pub(crate) struct NeedsRoutes(pub(crate) &'static str);
 
 /// `lcp param [del-static-on-link-down on|off] [del-dynamic-on-link-down on|off]`
 pub struct LcpParam;
@@ -12,7 +22,7 @@ pub struct LcpParam;
 /// The command.
 pub static COMMAND: LcpParam = LcpParam;
 
-const WORDS: &[&str] = &["del-static-on-link-down", "del-dynamic-on-link-down"];
+pub(crate) const WORDS: &[&str] = &["del-static-on-link-down", "del-dynamic-on-link-down"];
 
 impl Command<Control> for LcpParam {
     fn path(&self) -> &'static str {
@@ -24,26 +34,22 @@ impl Command<Control> for LcpParam {
     }
 
     fn help(&self) -> &'static str {
-        "Set whether the kernel's routes by an interface go when its link goes down\n\
-         static: those of the kernel and of users; dynamic: those of routing daemons."
+        "Have the kernel's routes by an interface stay when its link goes down\n\
+         `on', by which they would go, is refused: the router does not take the kernel's routes yet."
     }
 
     fn run(
         &self,
-        c: &mut Control,
+        _: &mut Control,
         args: &mut Args<'_>,
         _: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let (mut del_static, mut del_dynamic) = (None, None);
         while !args.is_empty() {
             let word = args.choice("option", WORDS)?;
-            let on = Some(OnOff("state").take(args)?);
-            if word == WORDS[0] { del_static = on } else { del_dynamic = on }
+            if OnOff("state").take(args)? {
+                return Err(Refused::new(UNSUPPORTED, NeedsRoutes(word)).into());
+            }
         }
-        options::change(c, |options| {
-            options.del_static = del_static.unwrap_or(options.del_static);
-            options.del_dynamic = del_dynamic.unwrap_or(options.del_dynamic);
-        });
         Ok(Outcome::Done)
     }
 }

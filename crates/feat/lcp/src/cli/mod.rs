@@ -12,6 +12,7 @@ pub mod lcp_param;
 pub mod lcp_resync;
 pub mod set_punt_class;
 pub mod show_lcp;
+pub mod show_lcp_adj;
 pub mod show_lcp_ethertype;
 pub mod show_lcp_osi_proto;
 pub mod show_lcp_routes;
@@ -28,6 +29,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &lcp_resync::COMMAND,
     &set_punt_class::COMMAND,
     &show_lcp::COMMAND,
+    &show_lcp_adj::COMMAND,
     &show_lcp_ethertype::COMMAND,
     &show_lcp_osi_proto::COMMAND,
     &show_lcp_routes::COMMAND,

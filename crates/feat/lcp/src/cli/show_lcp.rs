@@ -1,5 +1,6 @@
 //! `show lcp`.
 
+use super::lcp_param;
 use crate::class::Class;
 use crate::options::{self, Options};
 use crate::pairs::{self, PairView};
@@ -62,8 +63,10 @@ fn settings(o: &Options, out: &mut Output) {
     out.line(format_args!("lcp lcp-auto-subint {}", word(o.auto_subint)));
     out.line(format_args!("lcp lcp-sync {}", word(o.sync)));
     out.line(format_args!("lcp lcp-sync-unnumbered {}", word(o.sync_unnumbered)));
-    out.line(format_args!("lcp del-static-on-link-down {}", word(o.del_static)));
-    out.line(format_args!("lcp del-dynamic-on-link-down {}", word(o.del_dynamic)));
+    // As VPP shows them; they are about routes of the kernel.
+    for name in lcp_param::WORDS {
+        out.line(format_args!("lcp {name} off"));
+    }
 }
 
 /// Counters of a namespace.
@@ -138,8 +141,6 @@ impl Command<Control> for ShowLcp {
                 "auto-subint": o.auto_subint,
                 "sync": o.sync,
                 "sync-unnumbered": o.sync_unnumbered,
-                "del-static-on-link-down": o.del_static,
-                "del-dynamic-on-link-down": o.del_dynamic,
                 "pairs": rows,
                 "namespaces": namespaces.iter().map(namespace_row).collect::<Vec<_>>(),
                 "changes": { "taken": changes.taken, "refused": changes.not_taken },

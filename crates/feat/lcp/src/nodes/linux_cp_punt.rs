@@ -6,12 +6,12 @@
 
 use crate::class::{self, Class};
 use crate::gate::Gate;
-use crate::header;
-use crate::table::{self, Table};
+use crate::header::{self, Receiver};
+use crate::table::{self, Table, Twin};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::{Frame, PktMut, SwIfIndex};
 use thalweg_device::link_header::Link;
 use thalweg_device::{IfTable, Interfaces};
 use thalweg_graph::trace::interface_token;
@@ -83,7 +83,8 @@ impl ToTwin {
         if !self.gate.pass(cx, twin, class) {
             return Verdict::drop(reasons.rate);
         }
-        if host.link == Link::Ethernet && !header::restore(p, interfaces.get(phy), kind) {
+        if host.link == Link::Ethernet && !header::restore(p, receiver(phy, twin, interfaces), kind)
+        {
             return Verdict::drop(reasons.no_room);
         }
         cx.stats().interface(phy).punt.add(1);
@@ -106,7 +107,7 @@ impl ToTwin {
         if !host.present || !self.gate.pass(cx, twin, class) || !cx.may_copy(p.meta_mut()) {
             return false;
         }
-        let (bytes, len) = header::copy(p, interfaces.get(phy), kind);
+        let (bytes, len) = header::copy(p, receiver(phy, twin, interfaces), kind);
         let Some(mut copy) = cx.copy(p) else { return false };
         if host.link == Link::Ethernet {
             match copy.push(len) {
@@ -122,6 +123,11 @@ impl ToTwin {
         cx.send(copy, Verdict::node(host.output));
         true
     }
+}
+
+/// The interface that has received what goes to its twin.
+fn receiver<'t>(phy: SwIfIndex, twin: &Twin, all: &'t IfTable) -> Receiver<'t> {
+    Receiver { sw_if: phy, row: all.get(phy), all, has_no_device: twin.has_no_device }
 }
 
 /// Describes the way of a packet between an interface and its twin.

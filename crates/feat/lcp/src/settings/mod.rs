@@ -4,16 +4,9 @@
 //! file, then run the tests twice.
 
 pub mod auto_subint;
-pub mod del_dynamic;
-pub mod del_static;
 pub mod sync;
 pub mod sync_unnumbered;
 
 /// Every setting, in the order of the files' names.
-pub static SETTINGS: &[&dyn thalweg_engine::setting::Declared] = &[
-    &auto_subint::SETTING,
-    &del_dynamic::SETTING,
-    &del_static::SETTING,
-    &sync::SETTING,
-    &sync_unnumbered::SETTING,
-];
+pub static SETTINGS: &[&dyn thalweg_engine::setting::Declared] =
+    &[&auto_subint::SETTING, &sync::SETTING, &sync_unnumbered::SETTING];

@@ -23,29 +23,31 @@
 mod addresses;
 mod neighbours;
 mod seen;
+mod virtuals;
 mod vlans;
 mod wanted;
 
 use crate::make;
 use crate::options;
-use crate::pairs::{Made, Pair, Pairs};
+use crate::pairs::{Made, Pair, Pairs, Place};
 use crate::routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Duration;
 use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
-use thalweg_device_linux::mirror::{Mirror, MirrorCounters, Report};
+use thalweg_device_linux::mirror::{Change, Lower, Mirror, MirrorCounters, Report};
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_device_tap as tap;
 use thalweg_engine::Started;
-use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged};
+use thalweg_feat_ip::{AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged};
 use thalweg_graph::Control;
 use thalweg_netlink::{Link, LinkAddress, Port};
 
 /// An address and the length of its prefix.
 type Prefixed = (IpAddr, u8);
 
-/// A twin's place: its namespace, and its index there.
-type Place = (NamespaceId, u32);
+/// Interval at which VLAN links are made that could not be made before.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// A twin as it was seen last, with what has been ordered since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,8 @@ struct Known {
     vrf: Option<u32>,
     addresses: BTreeSet<Prefixed>,
     link_local: Option<IpAddr>,
+    /// The link that a VLAN link is on.
+    lower: Option<Lower>,
 }
 
 /// What is remembered of a twin.
@@ -71,6 +75,14 @@ struct Twin {
     /// It was there before the router, whose start is not over: nothing is ordered or taken yet, as
     /// the router does not know all.
     is_held: bool,
+    /// What the kernel has refused: nothing of it is ordered again before something else changes.
+    denied: Change,
+    /// The same, since a report was looked at.
+    refused_since: Change,
+    /// Addresses from it are being taken from the interface, to stay in Linux alone.
+    is_displaced: bool,
+    /// A report is being taken, after which it gets orders.
+    is_taken: bool,
     /// Addresses that both sides have had: one that the interface loses is taken from the twin.
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
@@ -89,6 +101,10 @@ impl Twin {
             known: None,
             was_down: false,
             is_held: false,
+            denied: Change::default(),
+            refused_since: Change::default(),
+            is_displaced: false,
+            is_taken: false,
             shared: BTreeSet::new(),
             found: BTreeSet::new(),
             refused: BTreeSet::new(),
@@ -105,6 +121,12 @@ pub(crate) struct Sync {
     by_place: BTreeMap<Place, SwIfIndex>,
     /// Sub-interfaces that were made for VLAN links of Linux.
     from_linux: BTreeSet<SwIfIndex>,
+    /// Links on twins that have MAC and IP addresses of their own.
+    virtuals: BTreeMap<Place, virtuals::Virtual>,
+    /// Interfaces that pass what is for those to the twin.
+    passing: BTreeSet<SwIfIndex>,
+    /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
+    waiting: BTreeMap<SwIfIndex, String>,
     /// One is being made: its twin is there.
     making: bool,
     /// The router's start is over.
@@ -151,6 +173,31 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, _: &Started| start(c));
     c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
     c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
+    c.subscribe(|c, event: &FoundDisplacing| {
+        if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&event.sw_if) {
+            twin.is_displaced = true;
+        }
+    });
+    c.subscribe(|c, event: &FoundDisplaced| displaced(c, event.sw_if));
+    c.every(AGAIN, |c| {
+        vlans::try_again(c);
+        true
+    });
+}
+
+/// Addresses that an interface had from its twin have made way: they are looked at again, as the
+/// interface may have them in another table.
+fn displaced(c: &Control, phy: SwIfIndex) {
+    let sync = c.state::<Sync>();
+    let mut sync = sync.borrow_mut();
+    let Sync { mirrors, twins, .. } = &mut *sync;
+    let Some(twin) = twins.get_mut(&phy) else { return };
+    twin.is_displaced = false;
+    twin.found.retain(|(ip, length)| addresses::is_found(c, phy, *ip, *length));
+    twin.shared.retain(|(ip, length)| addresses::has(c, phy, *ip, *length));
+    if let Some((_, mirror)) = mirrors.get(&twin.place.0) {
+        mirror.look(twin.place.1);
+    }
 }
 
 /// The router's start is over: twins that were there before get what they lack.
@@ -164,7 +211,8 @@ fn start(c: &mut Control) {
         for (phy, twin) in twins.iter_mut().filter(|(_, twin)| twin.is_held) {
             twin.is_held = false;
             if let Some((_, mirror)) = mirrors.get(&twin.place.0) {
-                mirror.watch(twin.place.1);
+                mirror.look(twin.place.1);
+                mirror.search();
             }
             held.push(*phy);
         }
@@ -199,6 +247,13 @@ pub(crate) fn made(c: &mut Control, pair: &Pair) {
 
 /// Ends following a twin, before its pair goes. What the interface has from it goes, too.
 pub(crate) fn unmade(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
+    c.state::<Sync>().borrow_mut().waiting.remove(&phy);
+    leave(c, phy, phy_is_gone);
+}
+
+/// Ends following a twin that is away, or goes.
+fn leave(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
+    virtuals::forget(c, phy);
     let twin = detach(c, phy);
     if phy_is_gone {
         return;
@@ -229,25 +284,37 @@ fn push_all(c: &mut Control) {
     }
 }
 
-/// Returns the router's end by which a twin is reached, and its index if it is another device.
-fn end(pair: &Pair) -> (SwIfIndex, Option<u32>) {
+/// Returns the router's end of the TAP by which a twin is reached.
+fn end(pair: &Pair) -> SwIfIndex {
     match pair.made {
-        Made::Vlan { ifindex, tap, .. } => (tap, Some(ifindex)),
-        Made::Tap | Made::Tun => (pair.host, None),
+        Made::Vlan { tap, .. } => tap,
+        Made::Tap | Made::Tun => pair.host,
     }
+}
+
+/// Returns the number of a namespace, or of the router's own.
+pub(crate) fn id_of(namespace: Option<&Namespace>) -> NamespaceId {
+    namespace.map_or(NamespaceId::default(), Namespace::id)
 }
 
 /// Returns the place of a twin, if it is there, and the namespace.
 fn place(c: &Control, pair: &Pair) -> Option<(Place, Option<Namespace>)> {
-    let (tap, ifindex) = end(pair);
-    let (namespace, device) = tap::place(c, tap)?;
-    let id = namespace.as_ref().map_or(NamespaceId::default(), Namespace::id);
-    Some(((id, ifindex.unwrap_or(device)), namespace))
+    let (namespace, device) = tap::place(c, end(pair))?;
+    let id = id_of(namespace.as_ref());
+    let index = match pair.made {
+        Made::Vlan { link, .. } => link.filter(|link| link.on.0 == id)?.ifindex,
+        Made::Tap | Made::Tun => device,
+    };
+    Some(((id, index), namespace))
 }
 
 /// Has a twin reported from now on.
 fn attach(c: &mut Control, pair: &Pair) {
     let Some((at, namespace)) = place(c, pair) else { return };
+    let lower = match pair.made {
+        Made::Vlan { link, .. } => link.map(|link| link.on.1),
+        Made::Tap | Made::Tun => None,
+    };
     let sync = c.state::<Sync>();
     if !sync.borrow().mirrors.contains_key(&at.0) {
         let remote = c.remote();
@@ -263,11 +330,14 @@ fn attach(c: &mut Control, pair: &Pair) {
         }
     }
     let known = look(c, pair, at.1);
-    let was_there = tap::host(c, end(pair).0).is_some_and(|host| host.was_there);
+    let was_there = tap::host(c, end(pair)).is_some_and(|host| host.was_there);
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, by_place, started, .. } = &mut *sync;
     if let Some((_, mirror)) = mirrors.get(&at.0) {
-        mirror.watch(at.1);
+        mirror.watch(at.1, lower);
+        if was_there && *started {
+            mirror.search();
+        }
     }
     by_place.insert(at, pair.phy);
     twins.insert(pair.phy, Twin { known, is_held: was_there && !*started, ..Twin::at(at) });
@@ -287,10 +357,9 @@ fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
         let Some(link) = Link::find_by(port, index)? else { return Ok(None) };
         let addresses = LinkAddress::all(port, Some(index))?;
         // Membership of a VRF is seen first in a report.
-        Ok(Some(seen::known(&link, &addresses, None)))
+        Ok(Some(seen::known(&link, &addresses, None, None)))
     };
-    let (tap, _) = end(pair);
-    tap::ask_host(c, tap, job)?.ok().flatten()
+    tap::ask_host(c, end(pair), job)?.ok().flatten()
 }
 
 /// Ends the reports of a twin.
@@ -314,20 +383,32 @@ fn detach(c: &mut Control, phy: SwIfIndex) -> Option<Twin> {
     Some(twin)
 }
 
-/// Follows a twin that is another device now, as its namespace came back or it was made again, and
-/// none that is away: what watches it would keep its namespace from going.
+/// Follows the device of a TAP that came, went, or is another one.
 fn moved(c: &mut Control, host: SwIfIndex) {
-    let Some(pair) = c.state::<Pairs>().borrow().of_host(host).cloned() else { return };
-    // Its index is another one, too.
-    make::name_twin(c, pair.phy);
-    let now = place(c, &pair).map(|(at, _)| at);
-    let before = c.state::<Sync>().borrow().twins.get(&pair.phy).map(|twin| twin.place);
-    if before == now {
-        return;
+    let phy = c.state::<Pairs>().borrow().of_host(host).map(|pair| pair.phy);
+    if let Some(phy) = phy {
+        settle(c, phy);
     }
-    unmade(c, pair.phy, false);
-    if now.is_some() {
-        made(c, &pair);
+}
+
+/// Follows a twin that is another device now, as its namespace came back or it was made again, and
+/// none that is away: what watches it would keep its namespace from going. Those on it do the same.
+fn settle(c: &mut Control, phy: SwIfIndex) {
+    vlans::settle(c, phy);
+    let Some(pair) = pair(c, phy) else { return };
+    // Its index is another one, too.
+    make::name_twin(c, phy);
+    let now = place(c, &pair).map(|(at, _)| at);
+    let before = c.state::<Sync>().borrow().twins.get(&phy).map(|twin| twin.place);
+    if before != now {
+        leave(c, phy, false);
+        if now.is_some() {
+            made(c, &pair);
+        }
+    }
+    let above = c.state::<Pairs>().borrow().above(phy);
+    for sub in above {
+        settle(c, sub);
     }
 }
 
@@ -335,14 +416,16 @@ fn moved(c: &mut Control, host: SwIfIndex) {
 fn take(c: &mut Control, id: NamespaceId) {
     let sync = c.state::<Sync>();
     let report = sync.borrow().mirrors.get(&id).map(|(_, mirror)| mirror.take());
-    let Some(Report { links, vlans, neighbours, all_neighbours }) = report else { return };
+    let Some(Report { links, above, neighbours, all_neighbours }) = report else { return };
     let phy_of = |index: u32| sync.borrow().by_place.get(&(id, index)).copied();
     for (index, now) in links {
-        if let Some(phy) = phy_of(index) {
-            seen::take(c, phy, now);
+        match phy_of(index) {
+            Some(phy) => seen::take(c, phy, now),
+            None => virtuals::take(c, (id, index), &now),
         }
     }
-    for (index, link) in vlans {
+    for (index, link) in above {
+        virtuals::find(c, (id, index), link.as_ref());
         vlans::take(c, id, index, link);
     }
     for index in all_neighbours {
@@ -373,6 +456,11 @@ fn note<E: std::fmt::Display>(c: &Control, phy: SwIfIndex, what: &str, done: Res
 /// Returns whether a sub-interface is being made for a VLAN link that Linux has.
 pub(crate) fn is_making(c: &Control) -> bool {
     c.state::<Sync>().borrow().making
+}
+
+/// Returns whether the router's start is over.
+pub(crate) fn has_started(c: &Control) -> bool {
+    c.state::<Sync>().borrow().started
 }
 
 /// Returns the namespaces with twins.

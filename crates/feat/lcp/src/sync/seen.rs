@@ -2,11 +2,10 @@
 
 use super::{Known, Prefixed, Sync, Twin, addresses, neighbours, note, pair, vlans, wanted};
 use crate::options;
-use crate::pairs::Made;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use thalweg_device::{MacAddr, MtuOf, SwIfIndex, interface};
-use thalweg_device_linux::mirror::Seen;
+use thalweg_device_linux::mirror::{Change, Lower, Seen};
 use thalweg_feat_ip::{Ip, TableId, address};
 use thalweg_feat_ip6::link_local;
 use thalweg_graph::Control;
@@ -18,41 +17,80 @@ const OF_HOST: u8 = 254;
 /// Takes a report of the twin of an interface.
 pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
     for refusal in &seen.refused {
-        let (interface, why) = (c.interface_name(phy), &refusal.why);
         let name = pair(c, phy).map(|pair| pair.name).unwrap_or_default();
-        tracing::warn!("{interface}: cannot {} on its twin {name}: {why}", refusal.what);
+        tracing::warn!("{}: its twin {name} cannot {refusal}", c.interface_name(phy));
     }
     let sync = c.state::<Sync>();
     let (before, was_down) = {
         let mut sync = sync.borrow_mut();
         let Some(twin) = sync.twins.get_mut(&phy) else { return };
         twin.was_down |= seen.was_down;
+        for refusal in &seen.refused {
+            twin.denied.merge(refusal.change.clone());
+            twin.refused_since.merge(refusal.change.clone());
+        }
         if seen.order < twin.order {
             // An order is under way: its report follows.
             return;
         }
-        let now = seen.link.as_ref().map(|link| known(link, &seen.addresses, seen.vrf));
+        let link = seen.link.as_ref();
+        let now = link.map(|link| known(link, &seen.addresses, seen.vrf, seen.lower));
         if twin.is_held && now.is_some() {
             twin.known = now;
             return;
         }
-        (std::mem::replace(&mut twin.known, now), std::mem::take(&mut twin.was_down))
+        let mut before = std::mem::replace(&mut twin.known, now.clone());
+        twin.is_taken = true;
+        let refused = std::mem::take(&mut twin.refused_since);
+        if let (Some(before), Some(now)) = (&mut before, &now) {
+            excuse(before, now, &refused);
+            if before != now {
+                twin.denied = refused;
+            }
+        }
+        (before, std::mem::take(&mut twin.was_down))
     };
-    let Some(link) = &seen.link else { return gone(c, phy) };
-    let now = known(link, &seen.addresses, seen.vrf);
-    match before {
-        // The kernel has refused an order: what it has instead is nobody's wish.
-        Some(_) if !seen.refused.is_empty() => {}
-        Some(before) => changed(c, phy, &before, &now, was_down),
-        None => {}
+    let Some(link) = &seen.link else { return gone(c, phy, seen.lower.is_some()) };
+    let now = known(link, &seen.addresses, seen.vrf, seen.lower);
+    if let Some(before) = before {
+        changed(c, phy, &before, &now, was_down);
     }
     set_link_local(c, phy, now.link_local);
     set_addresses(c, phy, &seen, &now);
-    wanted::push(c, phy);
+    if let Some(twin) = sync.borrow_mut().twins.get_mut(&phy) {
+        twin.is_taken = false;
+    }
+    wanted::order(c, phy, false);
+}
+
+/// Takes out of a change what is nobody's wish: the kernel has refused an order and has something
+/// else instead, or a VLAN link has followed the link that it is on.
+fn excuse(before: &mut Known, now: &Known, refused: &Change) {
+    before.up = if refused.up.is_some() { now.up } else { before.up };
+    before.mtu = if refused.mtu.is_some() { now.mtu } else { before.mtu };
+    before.mac = if refused.mac.is_some() { now.mac } else { before.mac };
+    for (address, there) in &refused.addresses {
+        match there {
+            true => before.addresses.remove(address),
+            false => before.addresses.insert(*address),
+        };
+    }
+    let Some(lower) = now.lower else { return };
+    if lower.was_down || before.lower.is_some_and(|lower| !lower.up) {
+        before.up = now.up;
+    }
+    if now.mtu < before.mtu && now.mtu == lower.mtu {
+        before.mtu = now.mtu;
+    }
 }
 
 /// Returns what is remembered of a link.
-pub(super) fn known(link: &Link, addresses: &[LinkAddress], vrf: Option<u32>) -> Known {
+pub(super) fn known(
+    link: &Link,
+    addresses: &[LinkAddress],
+    vrf: Option<u32>,
+    lower: Option<Lower>,
+) -> Known {
     let usual = |a: &&LinkAddress| a.scope != OF_HOST && !is_link_local(a.ip);
     let local = |a: &&LinkAddress| is_link_local(a.ip) && a.is_usable();
     Known {
@@ -62,6 +100,7 @@ pub(super) fn known(link: &Link, addresses: &[LinkAddress], vrf: Option<u32>) ->
         vrf,
         addresses: addresses.iter().filter(usual).map(prefixed).collect(),
         link_local: addresses.iter().find(local).map(|a| a.ip),
+        lower,
     }
 }
 
@@ -178,8 +217,9 @@ fn move_to<A: thalweg_tables::Address>(
     address::set_table::<A>(c, phy, table).map_err(|e| e.to_string())
 }
 
-/// The twin is gone: what the interface has from it goes; what was written stays.
-fn gone(c: &mut Control, phy: SwIfIndex) {
+/// The twin is gone: what the interface has from it goes; what was written stays. `has_lower`: the
+/// link that it was on is there.
+fn gone(c: &mut Control, phy: SwIfIndex, has_lower: bool) {
     let Some(pair) = pair(c, phy) else { return };
     let twin = {
         let sync = c.state::<Sync>();
@@ -190,9 +230,7 @@ fn gone(c: &mut Control, phy: SwIfIndex) {
         std::mem::replace(twin, Twin { order, ..Twin::at(place) })
     };
     forget(c, phy, twin);
-    if matches!(pair.made, Made::Vlan { .. }) {
-        vlans::gone(c, &pair);
-    }
+    vlans::gone(c, &pair, has_lower);
 }
 
 /// Takes away what an interface has from a twin.
@@ -204,4 +242,56 @@ pub(super) fn forget(c: &mut Control, phy: SwIfIndex, twin: Twin) {
     }
     neighbours::forget(c, phy, twin.neighbours);
     let _ = link_local::follow(c, phy, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn twin(up: bool, mtu: u32, lower: Option<Lower>) -> Known {
+        Known { up, mtu, lower, ..Known::default() }
+    }
+
+    /// Returns what a user has changed between two looks.
+    fn wish(before: &Known, now: &Known, refused: &Change) -> (Option<bool>, Option<u32>) {
+        let mut before = before.clone();
+        excuse(&mut before, now, refused);
+        let up = (before.up != now.up).then_some(now.up);
+        (up, (before.mtu != now.mtu).then_some(now.mtu))
+    }
+
+    #[test]
+    fn what_the_kernel_does_to_vlan_links_is_nobodys_wish() {
+        let lower = |up: bool, was_down: bool, mtu: u32| Some(Lower { up, was_down, mtu });
+        let none = Change::default();
+        let (on, off) = (lower(true, false, 1500), lower(false, true, 1500));
+        let fell = lower(true, true, 1500);
+        for (before, now, wanted) in [
+            (twin(true, 1500, on), twin(false, 1500, on), (Some(false), None)),
+            (twin(false, 1500, on), twin(true, 1500, on), (Some(true), None)),
+            // With the link below it goes down, and comes up.
+            (twin(true, 1500, on), twin(false, 1500, off), (None, None)),
+            (twin(false, 1500, off), twin(true, 1500, on), (None, None)),
+            (twin(false, 1500, on), twin(true, 1500, fell), (None, None)),
+            // Its MTU is not above that of the link below.
+            (twin(true, 1500, on), twin(true, 1400, lower(true, false, 1400)), (None, None)),
+            (twin(true, 1500, on), twin(true, 1400, on), (None, Some(1400))),
+            (twin(true, 1400, on), twin(true, 1500, on), (None, Some(1500))),
+        ] {
+            assert_eq!(wish(&before, &now, &none), wanted, "{before:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_nobodys_wish() {
+        let refused = Change { mtu: Some(9000), ..Change::default() };
+        // The MTU was ordered, and expected.
+        let (before, now) = (twin(true, 9000, None), twin(false, 1500, None));
+        assert_eq!(wish(&before, &now, &refused), (Some(false), None));
+        let a: Prefixed = ([192, 0, 2, 1].into(), 24);
+        let refused = Change { addresses: [(a, true)].into(), ..Change::default() };
+        let mut before = Known { addresses: [a].into(), ..Known::default() };
+        excuse(&mut before, &Known::default(), &refused);
+        assert_eq!(before, Known::default());
+    }
 }

@@ -1,9 +1,9 @@
 //! VLAN links that Linux has on twins become sub-interfaces, with `lcp lcp-auto-subint`.
 
-use super::Sync;
+use super::{Sync, pair, place};
 use crate::make::{self, Wanted};
 use crate::options;
-use crate::pairs::{Made, Pair, Pairs};
+use crate::pairs::{Made, Pair, Pairs, Place};
 use thalweg_device::{Interfaces, SwIfIndex, TagKind, TagMatch, VlanTag, interface};
 use thalweg_device_linux::NamespaceId;
 use thalweg_graph::Control;
@@ -87,10 +87,81 @@ fn free_number(c: &Control, parent: SwIfIndex, of: TagMatch, id: u16) -> u32 {
     (outer + u32::from(id)..).find(|number| !used(*number)).unwrap_or(u32::MAX)
 }
 
-/// The VLAN link that was a twin is gone: so is the pair, and the sub-interface that was made for
-/// it.
-pub(super) fn gone(c: &mut Control, pair: &Pair) {
-    if !matches!(pair.made, Made::Vlan { .. }) {
+/// What becomes of a pair whose twin is a VLAN link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// The link is as it should be.
+    Stays,
+    /// There is nothing that it could be on.
+    Waits,
+    /// The link is made on what is there.
+    Made,
+    /// The link was deleted alone: so is the pair.
+    Ends,
+}
+
+/// Returns what becomes of a pair. `lower` is the link that its own should be on, if that is there;
+/// `on` the one that it was made on, and `there` says whether it still is.
+fn fate(lower: Option<Place>, on: Option<Place>, there: bool) -> Fate {
+    match lower {
+        None => Fate::Waits,
+        Some(_) if lower != on => Fate::Made,
+        Some(_) if there => Fate::Stays,
+        Some(_) => Fate::Ends,
+    }
+}
+
+/// Returns the place of the twin that a pair's VLAN link should be on.
+fn lower(c: &Control, upper: SwIfIndex) -> Option<Place> {
+    place(c, &pair(c, upper)?).map(|(at, _)| at)
+}
+
+/// Makes the VLAN link of a pair again when there is what it is on, and leaves one that went with
+/// that.
+pub(super) fn settle(c: &mut Control, phy: SwIfIndex) {
+    let Some(pair) = pair(c, phy) else { return };
+    let Made::Vlan { tag, upper, tap, link } = pair.made else { return };
+    let lower = lower(c, upper);
+    let now = match fate(lower, link.map(|link| link.on), true) {
+        Fate::Stays | Fate::Ends => return,
+        Fate::Waits => Err(String::new()),
+        Fate::Made => {
+            let made = make::make_link(c, &pair.name, tap, lower.map(|(_, index)| index), tag);
+            made.map_err(|e| e.to_string())
+        }
+    };
+    c.state::<Pairs>().borrow_mut().set_link(phy, now.as_ref().ok().copied());
+    let sync = c.state::<Sync>();
+    let mut sync = sync.borrow_mut();
+    let Err(why) = now else {
+        sync.waiting.remove(&phy);
+        return;
+    };
+    let before = sync.waiting.insert(phy, why.clone());
+    if !why.is_empty() && before.as_ref() != Some(&why) {
+        tracing::warn!("{} waits for its twin: {why}", c.interface_name(phy));
+    }
+}
+
+/// Makes VLAN links that could not be made before.
+pub(super) fn try_again(c: &mut Control) {
+    let waiting: Vec<SwIfIndex> = c.state::<Sync>().borrow().waiting.keys().copied().collect();
+    for phy in waiting {
+        let is_waiting = c.state::<Sync>().borrow().waiting.contains_key(&phy);
+        if is_waiting {
+            super::settle(c, phy);
+        }
+    }
+}
+
+/// A VLAN link that was a twin is gone. If the one that it was on is there (`has_lower`), the pair
+/// ends, with the sub-interface that was made for it; else it waits for that.
+pub(super) fn gone(c: &mut Control, pair: &Pair, has_lower: bool) {
+    let Made::Vlan { upper, link, .. } = pair.made else { return };
+    let lower = lower(c, upper).filter(|_| has_lower);
+    if fate(lower, link.map(|link| link.on), false) != Fate::Ends {
+        c.state::<Pairs>().borrow_mut().set_link(pair.phy, None);
+        super::settle(c, pair.phy);
         return;
     }
     let interface = c.interface_name(pair.phy);
@@ -101,5 +172,27 @@ pub(super) fn gone(c: &mut Control, pair: &Pair) {
     } else {
         tracing::warn!("{interface} has no twin any more: {} was deleted in Linux", pair.name);
         let _ = make::delete(c, pair.phy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_ends_with_a_link_that_is_deleted_alone() {
+        let (ns, other) = (NamespaceId::default(), NamespaceId::own());
+        let (e0, again, moved) = (Some((ns, 7)), Some((ns, 9)), Some((other, 7)));
+        assert_eq!(fate(e0, e0, true), Fate::Stays);
+        assert_eq!(fate(e0, e0, false), Fate::Ends);
+        for there in [false, true] {
+            // The device below is away, with or without its namespace.
+            assert_eq!(fate(None, e0, there), Fate::Waits);
+            assert_eq!(fate(None, None, there), Fate::Waits);
+            // It came back: as another device, in another namespace, or for the first time.
+            assert_eq!(fate(again, e0, there), Fate::Made);
+            assert_eq!(fate(moved, e0, there), Fate::Made);
+            assert_eq!(fate(e0, None, there), Fate::Made);
+        }
     }
 }

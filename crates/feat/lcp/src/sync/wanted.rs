@@ -1,6 +1,6 @@
 //! Orders for a twin: what its interface has and it has not.
 
-use super::{Known, Prefixed, Sync, pair};
+use super::{Known, Prefixed, Sync, Twin, pair};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs};
 use std::collections::BTreeSet;
@@ -10,13 +10,17 @@ use thalweg_feat_ip::Ip;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
-/// Orders what a twin lacks, as far as that is passed.
+/// Orders what a twin lacks, as far as that is passed, after a change of the interface: the kernel
+/// may take now what it has refused before.
 pub(super) fn push(c: &Control, phy: SwIfIndex) {
+    if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&phy) {
+        twin.denied = Change::default();
+    }
     order(c, phy, false);
 }
 
-/// The same for a new twin, which gets state and MTU in any case. Nothing is ordered before the
-/// twin has been seen.
+/// Does the same after a change of the twin, without what the kernel has refused; a new one gets
+/// state and MTU in any case. Nothing is ordered before the twin has been seen.
 pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let Some(pair) = pair(c, phy) else { return };
     let Ok(view) = interface::view(c, phy) else { return };
@@ -25,29 +29,36 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, .. } = &mut *sync;
-    let Some(twin) = twins.get_mut(&phy).filter(|twin| !twin.is_held) else { return };
+    let is_free = |twin: &&mut Twin| !twin.is_held && !twin.is_displaced && !twin.is_taken;
+    let Some(twin) = twins.get_mut(&phy).filter(is_free) else { return };
     let (Some(known), Some((_, mirror))) = (&mut twin.known, mirrors.get(&twin.place.0)) else {
         return;
     };
     let mut change = Change::default();
+    let denied = &twin.denied;
     // Frames to another MAC address are not for the twin. The kernel has those of VLAN links
     // follow the link below.
-    if pair.made == Made::Tap && known.mac != Some(view.mac) {
+    let mac = view.mac.octets();
+    if pair.made == Made::Tap && known.mac != Some(view.mac) && denied.mac != Some(mac) {
         known.mac = Some(view.mac);
-        change.mac = Some(view.mac.octets());
+        change.mac = Some(mac);
     }
     if is_new || wanted.is_some() {
-        if known.up != view.admin_up {
-            known.up = view.admin_up;
-            change.up = Some(view.admin_up);
+        // The kernel has no VLAN link up on one that is down.
+        let up = view.admin_up && known.lower.is_none_or(|lower| lower.up);
+        if known.up != up && denied.up != Some(up) {
+            known.up = up;
+            change.up = Some(up);
         }
-        if view.mtu.l3 > 0 && known.mtu != view.mtu.l3 {
-            known.mtu = view.mtu.l3;
-            change.mtu = Some(view.mtu.l3);
+        // Nor one with a greater MTU than that.
+        let mtu = known.lower.map_or(view.mtu.l3, |lower| view.mtu.l3.min(lower.mtu));
+        if mtu > 0 && known.mtu != mtu && denied.mtu != Some(mtu) {
+            known.mtu = mtu;
+            change.mtu = Some(mtu);
         }
     }
     if let Some(wanted) = wanted {
-        order_addresses(known, &mut twin.shared, wanted, &mut change);
+        order_addresses(known, &mut twin.shared, wanted, &mut change, denied);
     }
     if change != Change::default() {
         twin.order = mirror.order(twin.place.1, change);
@@ -60,6 +71,7 @@ fn order_addresses(
     shared: &mut BTreeSet<Prefixed>,
     wanted: BTreeSet<Prefixed>,
     change: &mut Change,
+    denied: &Change,
 ) {
     for address in wanted.difference(&known.addresses) {
         change.addresses.insert(*address, true);
@@ -67,6 +79,7 @@ fn order_addresses(
     for address in shared.difference(&wanted).filter(|a| known.addresses.contains(a)) {
         change.addresses.insert(*address, false);
     }
+    change.addresses.retain(|address, there| denied.addresses.get(address) != Some(there));
     for (address, there) in &change.addresses {
         match there {
             true => known.addresses.insert(*address),
@@ -78,12 +91,7 @@ fn order_addresses(
 
 /// Orders what twins on the twin of an interface lack: some of it they cannot have before that.
 pub(super) fn push_above(c: &Control, phy: SwIfIndex) {
-    let above: Vec<SwIfIndex> = {
-        let pairs = c.state::<Pairs>();
-        let pairs = pairs.borrow();
-        let is_above = |p: &&Pair| matches!(p.made, Made::Vlan { upper, .. } if upper == phy);
-        pairs.iter().filter(is_above).map(|p| p.phy).collect()
-    };
+    let above = c.state::<Pairs>().borrow().above(phy);
     for sub in above {
         push(c, sub);
         push_above(c, sub);

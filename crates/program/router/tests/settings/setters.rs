@@ -239,14 +239,6 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ),
     ("lcp lcp-auto-subint", &["lcp lcp-auto-subint enable", "lcp lcp-auto-subint on"]),
     (
-        "lcp param",
-        &[
-            "lcp param del-static-on-link-down on",
-            "lcp param del-static-on-link-down on del-dynamic-on-link-down on\n\
-             lcp param del-static-on-link-down off",
-        ],
-    ),
-    (
         "lcp ethertype",
         &["lcp ethertype enable lldp\nlcp ethertype enable 8809\nlcp ethertype disable 0x8809"],
     ),
@@ -747,6 +739,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("set trace timestamp-format", "how traces are printed"),
     ("set clock adjust", "moves a clock, which begins again with the router"),
     ("test ", "tests something, once"),
+    ("lcp param", "refuses all but what is so"),
     ("buffer metadata tracking", "answers that there is none"),
     ("debug ", "answers that there is nothing"),
     ("event-logger ", "answers that there is none"),
