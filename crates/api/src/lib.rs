@@ -24,6 +24,7 @@ mod hub;
 pub mod json;
 mod macros;
 pub mod memclnt;
+mod message_types;
 mod registry;
 mod retval;
 pub mod schema;

@@ -57,7 +57,7 @@ impl<C: 'static> Registry<C> {
             modules: Vec::new(),
         };
         let own = memclnt::described();
-        registry.modules.push(ModuleEntry { module: &memclnt::MODULE, services: own, first: 1 });
+        registry.modules.push(ModuleEntry { module: &memclnt::MEMCLNT, services: own, first: 1 });
         for (id, def) in memclnt::NUMBERS {
             registry.name(id, def);
         }

@@ -99,6 +99,12 @@ impl Module {
         parts.filter(|(first, _)| *first == name).map(|(_, rest)| rest).next()
     }
 
+    /// Returns the names of all messages, in their order.
+    pub fn messages(&self) -> Vec<&str> {
+        let all = self.json["messages"].as_array();
+        all.into_iter().flatten().filter_map(|message| message[0].as_str()).collect()
+    }
+
     pub fn message(&self, name: &str) -> Result<Message> {
         let parts = self.entry("messages", name).context("is not described")?;
         let options = parts.last().and_then(|last| last["options"].as_object());

@@ -2,7 +2,8 @@
 //!
 //! A folder of handlers has a file for each request, named after it. The file `message_types.rs`
 //! next to the folder has these requests, their replies, details and events, and the types of their
-//! fields, as far as `thalweg_api::types` does not have them for all.
+//! fields, as far as `thalweg_api::types` does not have them for all. `thalweg_api` has one of the
+//! messages of the connection itself.
 
 mod description;
 mod write;
@@ -21,6 +22,22 @@ const SHARED: [(&str, &str); 2] = [
     ("crates/api/src/types.rs", "thalweg_api::types"),
     ("crates/api/src/types/fib.rs", "thalweg_api::types::fib"),
 ];
+
+/// The file with messages of the connection, their module, and the requests: the server handles
+/// these without any feature.
+const OWN: (&str, &str, [&str; 7]) = (
+    "crates/api/src/message_types.rs",
+    "memclnt",
+    [
+        "get_first_msg_id",
+        "api_versions",
+        "sockclnt_create",
+        "sockclnt_delete",
+        "memclnt_keepalive",
+        "control_ping",
+        "get_api_json",
+    ],
+);
 
 /// Line of a folder's `mod.rs` that says what it is.
 const FOLDER: &str = "//! Every API message of this folder, one per file.";
@@ -56,7 +73,20 @@ fn files(root: &Path) -> Result<Vec<(PathBuf, String)>> {
         let text = rustfmt(&file(&folder, &modules, &shared)?);
         Ok((folder.with_file_name("message_types.rs"), text))
     };
-    folders.into_iter().map(file).collect()
+    let (path, module, requests) = OWN;
+    let own = (root.join(path), rustfmt(&own(&modules, module, &requests)?));
+    folders.into_iter().map(file).chain([Ok(own)]).collect()
+}
+
+/// Returns the text of the connection's own messages, with their ids.
+fn own(modules: &[Module], module: &str, requests: &[&str]) -> Result<String> {
+    let module = modules.iter().find(|m| m.name == module).context("no module of messages")?;
+    let mut writer = write::Writer::new(&[], "");
+    for request in requests {
+        writer.service(module, request).with_context(|| format!("message `{request}`"))?;
+    }
+    writer.numbers(module, requests);
+    Ok(writer.finish("the server", "handles by itself"))
 }
 
 fn find_folders(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
@@ -95,7 +125,7 @@ fn file(folder: &Path, modules: &[Module], shared: &[(String, &'static str)]) ->
         writer.service(module, request).with_context(|| format!("message `{request}`"))?;
     }
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    Ok(writer.finish(name))
+    Ok(writer.finish(&format!("the files of the folder `{name}`"), "handle"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ const LATER: [&str; 4] = [
 ];
 
 const HEAD: &str = "\
-//! Messages that the files of the folder `FOLDER` handle, and types of their fields.
+//! Messages that WHO HANDLES, and types of their fields.
 //!
 //! Written by `cargo xtask api` from VPP's descriptions, by which a unit test of `xtask` keeps it
 //! current: add a file for a request, then run the command.
@@ -38,8 +38,9 @@ impl<'a> Writer<'a> {
         Writer { shared, handlers, uses, done, text: String::new() }
     }
 
-    pub fn finish(self, folder: &str) -> String {
-        let mut text = HEAD.replace("FOLDER", folder);
+    /// Returns all that was written; `who` and `handles` complete "Messages that …".
+    pub fn finish(self, who: &str, handles: &str) -> String {
+        let mut text = HEAD.replace("WHO", who).replace("HANDLES", handles);
         for (module, names) in self.uses {
             let names: Vec<_> = names.into_iter().collect();
             text += &match &names[..] {
@@ -85,6 +86,26 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Writes the ids of a module whose messages have fixed ones: their places in its description,
+    /// from 1.
+    pub fn numbers(&mut self, module: &Module, requests: &[&str]) {
+        self.uses("thalweg_api::schema", "MessageDef");
+        let is_ours = |name: &str| requests.contains(&name.trim_end_matches("_reply"));
+        let (mut rows, mut ours) = (String::new(), 0);
+        let names = module.messages();
+        for (at, name) in names.iter().enumerate().filter(|(_, name)| is_ours(name)) {
+            rows += &format!("    ({}, {}::DEF),\n", at + 1, camel(name));
+            ours += 1;
+        }
+        self.text += &format!(
+            "\n/// Ids of these messages.\n\
+             pub(crate) const NUMBERS: [(u16, &MessageDef); {ours}] = [\n{rows}];\n\
+             \n/// Last id of the module, which has messages that are not offered.\n\
+             pub(crate) const LAST: u16 = {};\n",
+            names.len()
+        );
+    }
+
     fn message(
         &mut self,
         module: &Module,
@@ -96,7 +117,11 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         self.uses("thalweg_api", "Message");
-        let (kind, skipped) = head(message);
+        let (kind, skipped) = match head(message) {
+            // The reply that gives a client its id has these fields for itself.
+            ("request", _) if name == "sockclnt_create_reply" => ("bare", 0),
+            head => head,
+        };
         let mut words = vec![kind.to_owned()];
         words.extend(has_autoreply.then(|| "autoreply".into()));
         for (option, value) in &message.options {
