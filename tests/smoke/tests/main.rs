@@ -24,6 +24,7 @@ mod ipv6;
 mod killed;
 mod lcp;
 mod lcp_restart;
+mod lcp_routes;
 mod lcp_vrrp;
 mod load;
 mod load_ends;

@@ -2,19 +2,8 @@
 
 use crate::form::OnOff;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_engine::setting::{Form, Refused};
+use thalweg_engine::setting::Form;
 use thalweg_graph::Control;
-
-/// VPP's number for what it does not support.
-const UNSUPPORTED: i32 = -126;
-
-/// A word that is about routes of the kernel, which the router does not take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0} removes routes that come from the kernel, and the router does not take such routes yet: \
-     leave it off"
-)]
-pub(crate) struct NeedsRoutes(pub(crate) &'static str);
 
 /// `lcp param [del-static-on-link-down on|off] [del-dynamic-on-link-down on|off]`
 pub struct LcpParam;
@@ -22,6 +11,8 @@ pub struct LcpParam;
 /// The command.
 pub static COMMAND: LcpParam = LcpParam;
 
+/// Switches of VPP, which change nothing: routes are those of the kernel, which removes those by a
+/// link that goes down.
 pub(crate) const WORDS: &[&str] = &["del-static-on-link-down", "del-dynamic-on-link-down"];
 
 impl Command<Control> for LcpParam {
@@ -34,8 +25,8 @@ impl Command<Control> for LcpParam {
     }
 
     fn help(&self) -> &'static str {
-        "Have the kernel's routes by an interface stay when its link goes down\n\
-         `on', by which they would go, is refused: the router does not take the kernel's routes yet."
+        "Accept VPP's switches for routes by a link that goes down, which change nothing\n\
+         The router follows the kernel, which removes such routes."
     }
 
     fn run(
@@ -45,10 +36,8 @@ impl Command<Control> for LcpParam {
         _: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         while !args.is_empty() {
-            let word = args.choice("option", WORDS)?;
-            if OnOff("state").take(args)? {
-                return Err(Refused::new(UNSUPPORTED, NeedsRoutes(word)).into());
-            }
+            args.choice("option", WORDS)?;
+            OnOff("state").take(args)?;
         }
         Ok(Outcome::Done)
     }

@@ -1,0 +1,164 @@
+//! Routes that daemons put into the kernel forward in the router.
+
+use anyhow::{Context, Result, ensure};
+use thalweg_smoke::{Bird, Config, Frr, Router};
+use thalweg_testkit::{
+    LinkOptions, Netns, PingOptions, WAIT_LIMIT, lab_test, ping, veth, wait_until_seen,
+};
+
+/// A customer, the router with its control plane, and a provider behind which the world is.
+struct Provider {
+    router: Router,
+    plane: Netns,
+    provider: Netns,
+    customer: Netns,
+    _own: Netns,
+}
+
+/// An address of the world, which only the provider's routes lead to.
+const WORLD: [u8; 4] = [203, 0, 113, 1];
+const WORLD6: &str = "2001:db8:77::1";
+
+impl Provider {
+    fn start() -> Result<Provider> {
+        let own = Netns::new("routes-router")?;
+        let [plane, provider, customer] =
+            ["routes-plane", "routes-provider", "routes-customer"].map(Netns::new);
+        let (plane, provider, customer) = (plane?, provider?, customer?);
+        for ns in [&plane, &provider, &customer] {
+            ns.ip("link set lo up")?;
+            for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
+                for which in ["all", "default"] {
+                    ns.set_sysctl(&format!("net/ipv6/conf/{which}/{what}"), value)?;
+                }
+            }
+        }
+        for address in ["203.0.113.1/32", "2001:db8:77::1/128"] {
+            provider.ip(&format!("address add {address} dev lo"))?;
+        }
+        let there = LinkOptions::default().address("10.1.0.2/24").address("fd01::2/64");
+        veth((&own, "e0", &LinkOptions::default()), (&provider, "eth0", &there))?;
+        let there = LinkOptions::default().address("10.2.0.2/24").address("fd02::2/64");
+        veth((&own, "e1", &LinkOptions::default()), (&customer, "eth0", &there))?;
+        customer.ip("route add default via 10.2.0.1")?;
+        customer.ip("-6 route add default via fd02::1")?;
+        own.capture("e0")?;
+        let config = Config::empty().commands(&format!(
+            "create host-interface name e0
+             create host-interface name e1
+             set interface ip address host-e0 10.1.0.1/24
+             set interface ip address host-e0 fd01::1/64
+             set interface ip address host-e1 10.2.0.1/24
+             set interface ip address host-e1 fd02::1/64
+             set interface state host-e0 up
+             set interface state host-e1 up
+             lcp lcp-sync on
+             lcp default netns {}
+             lcp create host-e0 host-if e0
+             lcp create host-e1 host-if e1",
+            plane.descriptor_path().display()
+        ));
+        let router = Router::start(&own, &config)?;
+        Ok(Provider { router, plane, provider, customer, _own: own })
+    }
+
+    /// Waits until routes of both versions are the router's.
+    fn await_routes(&self) -> Result<()> {
+        for (word, prefix) in [("ip", "203.0.113.0/24"), ("ip6", "2001:db8:77::/48")] {
+            wait_until_seen(WAIT_LIMIT, prefix, || {
+                let shown = self.router.cli(&format!("show {word} fib {prefix}"));
+                let shown = shown.map_err(|e| format!("{e:#}"))?;
+                let there = shown.contains(prefix) && shown.contains("lcp-rt-dynamic");
+                if there { Ok(()) } else { Err(shown) }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn reach(&self) -> Result<()> {
+        let options = PingOptions { count: 20, ..PingOptions::default() };
+        ping(&self.customer, WORLD, &options)?.all_answered().context("IPv4")?;
+        let world: std::net::Ipv6Addr = WORLD6.parse()?;
+        ping(&self.customer, world, &options)?.all_answered().context("IPv6")?;
+        Ok(())
+    }
+
+    /// Routes of the kernel that lead elsewhere than those of the router; none.
+    fn compare(&self) -> Result<()> {
+        let shown = self.router.json("show lcp routes unresolved")?;
+        ensure!(shown["count"] == 0, "{shown}");
+        let differs = || {
+            self.router.cli("lcp resync").map_err(|e| format!("{e:#}"))?;
+            let shown = self.router.json("show lcp routes").map_err(|e| format!("{e:#}"))?;
+            let last = &shown["namespaces"][0]["last"];
+            let is_asked = last["cause"] == "a user asked" && last["differences"] == 0;
+            if is_asked { Ok(()) } else { Err(shown.to_string()) }
+        };
+        wait_until_seen(WAIT_LIMIT, "a list without differences", differs)
+    }
+}
+
+lab_test! {
+    /// Routes of BIRD, which has no next-hop objects; they stay when it is killed.
+    fn routes_of_bird() {
+        let lab = Provider::start()?;
+        let config = |id: &str, local: u32, peers: [&str; 2], remote: u32, more: &str| {
+            let bgp = |name: &str, version: &str, peer: &str| format!(
+                "protocol bgp {name} {{ local as {local}; neighbor {peer} as {remote}; \
+                 connect delay time 1; connect retry time 1; error wait time 1, 2; \
+                 {version} {{ import all; export all; next hop self; }}; }}\n"
+            );
+            format!(
+                "log stderr all;\nrouter id {id};\nprotocol device {{ scan time 1; }}\n\
+                 protocol direct {{ ipv4; ipv6; }}\n\
+                 protocol kernel {{ ipv4 {{ export all; }}; }}\n\
+                 protocol kernel {{ ipv6 {{ export all; }}; }}\n{more}\n{}{}",
+                bgp("b4", "ipv4", peers[0]), bgp("b6", "ipv6", peers[1])
+            )
+        };
+        let ours = Bird::start(
+            &lab.plane,
+            &config("10.1.0.1", 65_001, ["10.1.0.2", "fd01::2"], 65_002, ""),
+        )?;
+        let world = "protocol static s4 { ipv4; route 203.0.113.0/24 blackhole; }\n\
+                     protocol static s6 { ipv6; route 2001:db8:77::/48 blackhole; }";
+        let theirs = Bird::start(
+            &lab.provider,
+            &config("10.1.0.2", 65_002, ["10.1.0.1", "fd01::1"], 65_001, world),
+        )?;
+        lab.await_routes().with_context(|| format!("{}\n{}", ours.said(), theirs.said()))?;
+        lab.reach()?;
+        lab.compare()?;
+        drop(ours);
+        lab.reach().context("after its end")?;
+        lab.router.stop().map(drop)
+    }
+
+    /// Routes of FRRouting, by next-hop objects.
+    fn routes_of_frr() {
+        let lab = Provider::start()?;
+        let bgp = |own: u32, peer: u32, more: [&str; 2]| format!(
+            "router bgp 6500{own}\n bgp router-id 10.1.0.{own}\n no bgp ebgp-requires-policy\n \
+             no bgp network import-check\n timers bgp 1 5\n \
+             neighbor 10.1.0.{peer} remote-as 6500{peer}\n \
+             neighbor 10.1.0.{peer} timers connect 1\n \
+             neighbor fd01::{peer} remote-as 6500{peer}\n \
+             neighbor fd01::{peer} timers connect 1\n \
+             address-family ipv4 unicast\n  no neighbor fd01::{peer} activate\n  {}\n \
+             exit-address-family\n \
+             address-family ipv6 unicast\n  neighbor fd01::{peer} activate\n  {}\n \
+             exit-address-family\n",
+            more[0], more[1]
+        );
+        let ours = bgp(1, 2, ["redistribute connected", "redistribute connected"]);
+        let ours = Frr::start(&lab.plane, &[("bgpd", &ours)])?;
+        let theirs = bgp(2, 1, ["network 203.0.113.0/24", "network 2001:db8:77::/48"]);
+        let theirs = Frr::start(&lab.provider, &[("bgpd", &theirs)])?;
+        lab.await_routes().with_context(|| format!("{}\n{}", ours.said(), theirs.said()))?;
+        lab.reach()?;
+        let shown = lab.router.json("show lcp routes")?;
+        ensure!(shown["namespaces"][0]["objects"].as_u64() > Some(0), "{shown}");
+        lab.compare()?;
+        lab.router.stop().map(drop)
+    }
+}
