@@ -4,6 +4,7 @@
 //! Prints tables in Markdown; `--json FILE` writes the same as JSON. Needs root or user namespaces,
 //! FRRouting, and the program: `cargo build --release --bins`.
 
+use std::io::{BufWriter, Write as _};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -16,6 +17,7 @@ use thalweg_testkit::{
 };
 
 const PAIRS: usize = 1000;
+const ROUTES: usize = 1_000_000;
 /// Packets per second of the flood.
 const FLOOD: u32 = 1_000_000;
 const QUICK_WINDOW: Duration = Duration::from_secs(10);
@@ -118,6 +120,106 @@ fn tcp(count: usize) -> Result<Vec<(&'static str, Rounds)>> {
     }
     edge.router.stop()?;
     Ok(lines)
+}
+
+/// Routes of the kernel in the router: the rows of a table.
+struct Scale {
+    /// Seconds that the kernel took for all of them, by `ip -batch`.
+    inserted: f64,
+    /// Seconds after the last one until all forward.
+    after: f64,
+    /// Seconds until a group of two next hops that all of them name has one.
+    changed: f64,
+    /// Seconds until 100,000 of them that went are gone here.
+    gone: f64,
+    state: Value,
+}
+
+/// A million routes, by a group of next hops.
+fn scale(routes: usize) -> Result<Scale> {
+    let edge = Edge::start()?;
+    edge.plane.set_sysctl("net/ipv4/nexthop_compat_mode", "0")?;
+    for command in [
+        "nexthop add id 1 via 10.1.0.2 dev e0",
+        "nexthop add id 2 via 10.1.0.3 dev e0",
+        "nexthop add id 3 group 1/2",
+    ] {
+        edge.plane.ip(command)?;
+    }
+    let prefix = |n: usize| format!("{}.{}.{}.0/24", 20 + (n >> 16), n >> 8 & 255, n & 255);
+    let batch = |range: std::ops::Range<usize>, end: &str| -> Result<tempfile::NamedTempFile> {
+        let file = tempfile::NamedTempFile::new()?;
+        let mut out = BufWriter::new(file.as_file());
+        for n in range {
+            writeln!(out, "route {end}", end = end.replace("PREFIX", &prefix(n)))?;
+        }
+        out.flush()?;
+        drop(out);
+        Ok(file)
+    };
+    let run = |file: &tempfile::NamedTempFile| -> Result<f64> {
+        let began = Instant::now();
+        edge.plane.ip(&format!("-batch {}", file.path().display()))?;
+        Ok(began.elapsed().as_secs_f64())
+    };
+    let await_count = |wanted: usize| -> Result<f64> {
+        let began = Instant::now();
+        wait_until_seen(WAIT_LIMIT, "the routes", || {
+            let shown = edge.router.json("show lcp routes").map_err(|e| format!("{e:#}"))?;
+            let of = &shown["namespaces"][0];
+            let there = of["routes"] == wanted && of["waiting"] == 0;
+            if there { Ok(()) } else { Err(shown.to_string()) }
+        })?;
+        Ok(began.elapsed().as_secs_f64())
+    };
+    let add = batch(0..routes, "add PREFIX nhid 3")?;
+    let less = batch(0..routes / 10, "del PREFIX")?;
+    let inserted = run(&add)?;
+    let after = await_count(routes)?;
+    let state = edge.router.json("show lcp routes")?["namespaces"][0].clone();
+    let last = prefix(routes - 1);
+    let began = Instant::now();
+    edge.plane.ip("nexthop replace id 3 group 1")?;
+    wait_until_seen(WAIT_LIMIT, "one next hop", || {
+        let shown =
+            edge.router.cli(&format!("show ip fib {last}")).map_err(|e| format!("{e:#}"))?;
+        let there = shown.contains("10.1.0.2") && !shown.contains("10.1.0.3");
+        if there { Ok(()) } else { Err(shown) }
+    })?;
+    let changed = began.elapsed().as_secs_f64();
+    run(&less)?;
+    let gone = await_count(routes - routes / 10)?;
+    edge.router.stop()?;
+    Ok(Scale { inserted, after, changed, gone, state })
+}
+
+fn scale_table(routes: usize, scale: &Scale) -> Table {
+    let columns = vec![
+        Column::text("routes of the kernel"),
+        Column::text("unit"),
+        Column::values("thalweg", ""),
+        Column::values("guide", ""),
+    ];
+    let mut table = Table::new("Routes of the kernel", columns);
+    let mut row = |what: String, unit: &str, value: f64, guide: Option<(&str, f64)>| {
+        let guide =
+            guide.map_or(Cell::None, |(text, most)| Cell::Guide(text.into(), value <= most));
+        table.row(vec![what.into(), unit.into(), Cell::Number(value, 2), guide]);
+    };
+    row(format!("{routes} added to the kernel"), "s", scale.inserted, None);
+    row("all forward, after the last message".into(), "s", scale.after, Some(("≤ 3", 3.0)));
+    row("a group of next hops changed under all".into(), "s", scale.changed, Some(("≤ 0.2", 0.2)));
+    row(
+        format!("{} gone, after the last message", routes / 10),
+        "s",
+        scale.gone,
+        Some(("≤ 0.2", 0.2)),
+    );
+    let number = |key: &str| scale.state[key].as_f64().unwrap_or(f64::NAN);
+    let mebibytes = number("memory") / f64::from(1 << 20);
+    row("memory of the shadow".into(), "MiB", mebibytes, Some(("≤ 64", 64.0)));
+    row("times that notices were lost".into(), "", number("overruns"), None);
+    table
 }
 
 /// BFD with 50 ms times 3, BGP with 1 s times 3 and OSPF with 1 s times 4.
@@ -281,5 +383,6 @@ fn main() -> Result<()> {
     }
     table.note(format!("Losses of BFD and BGP on both sides in {} s.", window.as_secs()));
     report.table(table);
+    report.table(scale_table(ROUTES, &scale(ROUTES)?));
     report.finish(&args)
 }
