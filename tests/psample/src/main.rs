@@ -35,7 +35,7 @@ const FAILED: &str = "test-psample: failed";
 /// Where modules are in its file system.
 const MODULES_DIR: &str = "/modules";
 /// Modules, each after those that it needs.
-const MODULES: [&str; 18] = [
+const MODULES: [&str; 19] = [
     "psample",
     "act_sample",
     "cls_matchall",
@@ -52,6 +52,7 @@ const MODULES: [&str; 18] = [
     "tls",
     "bonding",
     "macvlan",
+    "bridge",
     "ip_tunnel",
     "mpls_router",
 ];

@@ -270,12 +270,12 @@ impl Lab {
         cli("lcp create host-rb host-if e1")?;
         self.until_twin("e1", &[",UP"])?;
         let far = &self.far;
-        far.ip("link add br type bridge")?;
+        far.ip("link add br0 type bridge")?;
         for port in ["va", "vb"] {
-            far.ip(&format!("link set {port} master br"))?;
+            far.ip(&format!("link set {port} master br0"))?;
         }
-        far.ip("link set br up")?;
-        far.ip("address add 10.60.0.2/24 dev br")?;
+        far.ip("link set br0 up")?;
+        far.ip("address add 10.60.0.2/24 dev br0")?;
         let plane = self.plane()?;
         plane.ip("link add bond0 type bond mode active-backup miimon 100")?;
         for twin in ["e0", "e1"] {

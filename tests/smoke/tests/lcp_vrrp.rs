@@ -86,20 +86,25 @@ fn until_master(ns: &Netns, is: bool, daemon: &Keepalived) -> Result<()> {
     })
 }
 
-/// Waits until a host is answered by the virtual router, and through it.
+/// Waits until a host is answered through the virtual router, which it knows by a MAC address, and
+/// by it.
 fn until_answered(edge: &Edge, router: &Router, mac: Option<&str>) -> Result<()> {
     let one = PingOptions { count: 1, ..PingOptions::default() };
-    for to in [VIRTUAL, BEHIND] {
+    let own = router.mac("host-e0")?.to_string();
+    let answered = |to: [u8; 4], mac: &str| {
         wait_until_seen(WAIT_LIMIT, &format!("an answer from {to:?}"), || {
             let got = ping(&edge.host, to, &one)?;
-            ensure!(got.received == 1, "{}{}", got.text, edge.host.ip("neighbour")?);
+            let known = edge.host.ip("neighbour show 10.1.0.100 dev eth0")?;
+            ensure!(got.received == 1 && known.contains(mac), "{}{known}", got.text);
             Ok(())
-        })?;
-    }
-    let shown = edge.host.ip("neighbour show 10.1.0.100 dev eth0")?;
-    let own = router.mac("host-e0")?.to_string();
-    ensure!(shown.contains(mac.unwrap_or(&own)), "{shown}");
-    Ok(())
+        })
+    };
+    answered(BEHIND, mac.unwrap_or(&own))?;
+    // The kernel asks for the host by the twin, from the virtual address.
+    answered(VIRTUAL, "lladdr")?;
+    // Whoever asks next hears of the right one.
+    edge.host.ip("neighbour flush dev eth0")?;
+    answered(BEHIND, mac.unwrap_or(&own))
 }
 
 lab_test! {
@@ -117,7 +122,10 @@ lab_test! {
         })?;
         until_answered(&edge, &router, Some(virtual_mac)).with_context(|| ours.said())?;
         // What came from Linux is not saved.
-        let saved = router.cli("config show")?;
+        let files = tempfile::tempdir()?;
+        let file = files.path().join("saved.yaml");
+        router.cli(&format!("config save {}", file.display()))?;
+        let saved = std::fs::read_to_string(&file)?;
         ensure!(!saved.contains(virtual_mac) && !saved.contains("10.1.0.100"), "{saved}");
         // The other one hears that there is a master, and takes over when that is gone.
         let theirs = Keepalived::start(&edge.other, &config("eth0", 100, true))?;

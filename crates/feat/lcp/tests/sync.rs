@@ -336,6 +336,52 @@ lab_test! {
         Ok(())
     }
 
+    /// The interface takes frames to links on its twin, while these are up and have addresses.
+    fn links_on_twins_have_mac_addresses_of_their_own() {
+        let mut p = Pair::new("set interface secondary-mac-address test0 02:00:00:00:00:44 add")?;
+        let macs = |p: &Pair| {
+            let all = interface::secondary_macs(&p.lab.c, p.phy()).unwrap();
+            all.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let (written, virtual_mac) = ("02:00:00:00:00:44", "00:00:5e:00:01:33");
+        p.ns.ip(&format!("link add link e0 name v1 address {virtual_mac} type macvlan mode private"))?;
+        p.ns.ip("link set e0 up")?;
+        p.ns.ip("link set v1 up")?;
+        p.ns.ip("link set e0 mtu 1400")?;
+        p.until("the link to be seen", |p| p.view().mtu.l3 == 1400);
+        assert_eq!(macs(&p), [written], "without an address it is no master");
+        for _ in 0..2 {
+            p.ns.ip("address add 192.0.2.100/32 dev v1")?;
+            p.until("taken", |p| macs(p) == [virtual_mac, written]);
+            p.ns.ip("link set v1 down")?;
+            p.until("down", |p| macs(p) == [written]);
+            p.ns.ip("link set v1 up")?;
+            p.until("up", |p| macs(p) == [virtual_mac, written]);
+            p.ns.ip("address delete 192.0.2.100/32 dev v1")?;
+            p.until("no address", |p| macs(p) == [written]);
+        }
+        // What is found may be what is written; what was written stays.
+        p.ns.ip(&format!("link set v1 address {written}"))?;
+        p.ns.ip("address add 192.0.2.100/32 dev v1")?;
+        p.ns.ip("link add link e0 name v2 address 02:00:00:00:00:45 type macvlan mode private")?;
+        p.ns.ip("address add 2001:db8::100/128 dev v2")?;
+        p.ns.ip("link set v2 up")?;
+        p.until("another one", |p| macs(p) == [written, "02:00:00:00:00:45"]);
+        p.lab.ok("set interface secondary-mac-address test0 02:00:00:00:00:45 add");
+        p.ns.ip("link delete e0")?;
+        p.until_linux("the twin again", "e0");
+        assert_eq!(macs(&p), [written, "02:00:00:00:00:45"]);
+        p.lab.ok("set interface secondary-mac-address test0 02:00:00:00:00:45 del");
+        p.ns.ip(&format!("link add link e0 name v1 address {virtual_mac} type macvlan mode private"))?;
+        p.ns.ip("address add 192.0.2.100/32 dev v1")?;
+        p.ns.ip("link set e0 up")?;
+        p.ns.ip("link set v1 up")?;
+        p.until("taken again", |p| macs(p) == [virtual_mac, written]);
+        p.lab.ok("lcp delete test0");
+        assert_eq!(macs(&p), [written]);
+        Ok(())
+    }
+
     /// What watches twins does not keep their namespace, and a new one of its name gets twins.
     fn a_namespace_goes_and_comes_back() {
         let name = format!("thalweg-lcp-{}", std::process::id());

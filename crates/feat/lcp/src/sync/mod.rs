@@ -123,8 +123,8 @@ pub(crate) struct Sync {
     from_linux: BTreeSet<SwIfIndex>,
     /// Links on twins that have MAC and IP addresses of their own.
     virtuals: BTreeMap<Place, virtuals::Virtual>,
-    /// Interfaces that pass what is for those to the twin.
-    passing: BTreeSet<SwIfIndex>,
+    /// What interfaces take for their twins.
+    taken: BTreeMap<SwIfIndex, virtuals::Taken>,
     /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
     waiting: BTreeMap<SwIfIndex, String>,
     /// One is being made: its twin is there.
@@ -253,8 +253,8 @@ pub(crate) fn unmade(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
 
 /// Ends following a twin that is away, or goes.
 fn leave(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
-    virtuals::forget(c, phy);
     let twin = detach(c, phy);
+    virtuals::forget(c, phy);
     if phy_is_gone {
         return;
     }

@@ -1,6 +1,8 @@
 //! Changes that Linux has made to a twin are made to its interface.
 
-use super::{Known, Prefixed, Sync, Twin, addresses, neighbours, note, pair, vlans, wanted};
+use super::{
+    Known, Prefixed, Sync, Twin, addresses, neighbours, note, pair, virtuals, vlans, wanted,
+};
 use crate::options;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -193,6 +195,7 @@ fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
     if let Some(twin) = sync.borrow_mut().twins.get_mut(&phy) {
         (twin.found, twin.refused) = (found, still_refused);
     }
+    virtuals::publish(c, phy);
 }
 
 /// Moves the interface to the table of its twin's VRF.
@@ -230,6 +233,7 @@ fn gone(c: &mut Control, phy: SwIfIndex, has_lower: bool) {
         std::mem::replace(twin, Twin { order, ..Twin::at(place) })
     };
     forget(c, phy, twin);
+    virtuals::publish(c, phy);
     vlans::gone(c, &pair, has_lower);
 }
 

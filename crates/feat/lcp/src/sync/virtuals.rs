@@ -1,6 +1,7 @@
 //! MACVLAN links on twins, as VRRP has them for virtual routers (RFC 5798 section 7.3): the
 //! interface takes frames to their MAC addresses, and what is for their IPv4 addresses goes to the
-//! twin.
+//! twin. So does what is for addresses of a twin that its interface cannot have, because a subnet is
+//! in the way: keepalived without such links adds one of 32 bits within the twin's subnet.
 //!
 //! A virtual router that is not the master has its link, and no addresses on it: then the frames
 //! are not for this router.
@@ -63,6 +64,10 @@ pub(super) fn take(c: &mut Control, place: Place, seen: &Seen) {
     publish(c, phy);
 }
 
+fn ip4(ip: &IpAddr) -> Option<Ipv4Addr> {
+    if let IpAddr::V4(ip) = ip { Some(*ip) } else { None }
+}
+
 fn described(phy: SwIfIndex, link: &Link, seen: &Seen) -> Virtual {
     let is_global = |ip: IpAddr| match ip {
         IpAddr::V4(_) => true,
@@ -70,7 +75,6 @@ fn described(phy: SwIfIndex, link: &Link, seen: &Seen) -> Virtual {
     };
     let usable = seen.addresses.iter().filter(|a| link.is_up() && a.is_usable());
     let ips: Vec<IpAddr> = usable.map(|a| a.ip).filter(|ip| is_global(*ip)).collect();
-    let ip4 = |ip: &IpAddr| if let IpAddr::V4(ip) = ip { Some(*ip) } else { None };
     Virtual {
         phy,
         mac: link.mac.filter(|_| !ips.is_empty()),
@@ -81,10 +85,9 @@ fn described(phy: SwIfIndex, link: &Link, seen: &Seen) -> Virtual {
 /// Forgets all links on the twin of an interface, before it goes or is another device.
 pub(super) fn forget(c: &mut Control, phy: SwIfIndex) {
     let sync = c.state::<Sync>();
-    let had_some = {
+    {
         let mut sync = sync.borrow_mut();
         let Sync { mirrors, virtuals, .. } = &mut *sync;
-        let before = virtuals.len();
         virtuals.retain(|place, of| {
             if of.phy == phy
                 && let Some((_, mirror)) = mirrors.get(&place.0)
@@ -93,42 +96,51 @@ pub(super) fn forget(c: &mut Control, phy: SwIfIndex) {
             }
             of.phy != phy
         });
-        virtuals.len() < before
-    };
-    if had_some {
-        publish(c, phy);
     }
+    publish(c, phy);
 }
 
-/// Has an interface take what is for the links on its twin.
-fn publish(c: &mut Control, phy: SwIfIndex) {
-    let (macs, ips) = {
-        let sync = c.state::<Sync>();
-        let sync = sync.borrow();
+/// What an interface takes for its twin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    macs: BTreeSet<[u8; 6]>,
+    ips: BTreeSet<u32>,
+}
+
+/// Has an interface take what is for the links on its twin, and for addresses that the twin alone
+/// has.
+pub(super) fn publish(c: &mut Control, phy: SwIfIndex) {
+    let sync = c.state::<Sync>();
+    let (before, now) = {
+        let mut sync = sync.borrow_mut();
         let all = || sync.virtuals.values().filter(|of| of.phy == phy);
         let macs: BTreeSet<[u8; 6]> = all().filter_map(|of| of.mac).collect();
-        let ips: BTreeSet<u32> = all().flat_map(|of| &of.ips).map(|ip| ip.to_bits()).collect();
-        (macs, ips)
+        let alone = sync.twins.get(&phy).into_iter().flat_map(|twin| &twin.refused);
+        let alone = alone.filter_map(|(ip, _)| ip4(ip));
+        let ips = all().flat_map(|of| of.ips.iter().copied()).chain(alone);
+        let now = Taken { macs, ips: ips.map(Ipv4Addr::to_bits).collect() };
+        let before = match now == Taken::default() {
+            true => sync.taken.remove(&phy),
+            false => sync.taken.insert(phy, now.clone()),
+        };
+        (before.unwrap_or_default(), now)
     };
-    let what = format!("{} MAC addresses of links on it", macs.len());
-    let done = interface::set_found_macs(c, phy, macs);
-    // An interface that is gone has none.
-    if interface::view(c, phy).is_ok() {
-        super::note(c, phy, &what, done);
+    // An interface that is gone has nothing.
+    let is_there = interface::view(c, phy).is_ok();
+    if before.macs != now.macs {
+        let what = format!("{} MAC addresses of links on it", now.macs.len());
+        let done = interface::set_found_macs(c, phy, now.macs);
+        if is_there {
+            super::note(c, phy, &what, done);
+        }
     }
-    let on = !ips.is_empty();
-    table::update(c, |table| table.set_of_host(phy, ips.into_iter().collect()));
-    let is_on = c.state::<Sync>().borrow().passing.contains(&phy);
-    if is_on == on {
+    if before.ips == now.ips {
         return;
     }
-    let sync = c.state::<Sync>();
-    match on {
-        true => sync.borrow_mut().passing.insert(phy),
-        false => sync.borrow_mut().passing.remove(&phy),
-    };
-    // Those of an interface that is gone went with it.
-    if interface::view(c, phy).is_ok()
+    let (was_on, on) = (!before.ips.is_empty(), !now.ips.is_empty());
+    table::update(c, |table| table.set_of_host(phy, now.ips.into_iter().collect()));
+    if is_there
+        && was_on != on
         && let Err(e) = c.enable_feature("ip4-unicast", "linux-cp-host-ip4", phy, on)
     {
         tracing::error!("{}: {e}", c.interface_name(phy));
