@@ -79,7 +79,7 @@ impl Absent {
 struct Things {
     /// The one that a command failed for last.
     last: Option<Absent>,
-    /// Those that are waited for, and whether their coming was announced.
+    /// Things that are waited for; true once their coming was announced.
     awaited: BTreeMap<Absent, bool>,
     /// Ends the thread that looks for them when it is closed.
     looking: Option<OwnedFd>,
@@ -99,8 +99,8 @@ pub fn take_absent(c: &Control) -> Option<Absent> {
     c.state::<Things>().borrow_mut().last.take()
 }
 
-/// Has [`Came`] published when one of these comes, in place of those of before. What has come and
-/// did not help is announced again only if it goes and comes again.
+/// Has [`Came`] published when one of these comes, in place of those of before. A thing that came
+/// and did not help is announced again only if it goes and comes again.
 pub fn await_all(c: &mut Control, all: BTreeSet<Absent>) {
     let things = c.state::<Things>();
     let mut things = things.borrow_mut();

@@ -337,7 +337,7 @@ impl<C> Catalog<C> {
     }
 }
 
-/// What sections have written so far.
+/// The part of a document that sections have written so far.
 #[derive(Default)]
 struct Written {
     root: Node,
@@ -363,7 +363,7 @@ pub struct Collected<C: 'static> {
     grammar: Arc<Grammar>,
     /// Sections that have not begun.
     sections: VecDeque<&'static dyn Section<C>>,
-    /// What one of them still writes.
+    /// The section that still writes.
     slices: Option<Slices<C>>,
     written: Written,
     /// Remaining walks, which follow the sections.

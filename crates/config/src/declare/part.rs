@@ -17,11 +17,11 @@ pub enum PathStep {
 /// Why a part of a configuration is not in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Something that it names is not there yet.
+    /// The setting names something that is not there yet.
     Unresolved,
-    /// It was in force, and went away outside the router.
+    /// The setting was in force, and its subject went away outside the router.
     Missing,
-    /// The router or the kernel refused it.
+    /// The router or the kernel refused the setting.
     #[default]
     Failed,
 }

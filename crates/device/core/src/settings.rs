@@ -146,7 +146,7 @@ const AT_ONCE: usize = 128;
 fn slices(c: &Control) -> Slices<Control> {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    // What a setting of another interface makes is said by that.
+    // The setting of another interface makes these, and says so.
     let is_of_another = |v: &InterfaceView| {
         let device = all.device(v.parent.unwrap_or(v.sw_if));
         device.is_some_and(|device| device.is_of_another())
@@ -181,7 +181,7 @@ fn are_in_order(all: &Interfaces, shown: &[&InterfaceView]) -> bool {
     let has_tunnels = mains.iter().any(|v| v.kind == crate::interface::Kind::Tunnel);
     let (loopbacks, others): (Vec<_>, Vec<_>) =
         mains.into_iter().partition(|v| v.dev_type == "Loopback");
-    // As a document lists them: by parent, and of loopbacks last.
+    // A document lists them by parent, and those of loopbacks last.
     let place = |v: &InterfaceView| {
         let parent = v.parent.unwrap_or_default();
         (all.get(parent).is_some_and(|p| p.dev_type == "Loopback"), parent, v.sw_if)
@@ -205,7 +205,7 @@ fn dump(all: &Interfaces, v: &InterfaceView, is_in_order: bool, out: &mut Dump<'
     }
     match (local, is_in_order) {
         (true, _) => {}
-        // What is so by default need not be said, but is restored.
+        // A default need not be said, but is restored.
         (false, true) => {
             let item = index_item(name, v.sw_if, String::new());
             let place = ["thalweg", "interfaces", name, "index"];

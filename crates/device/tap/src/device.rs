@@ -111,11 +111,10 @@ fn open(c: &Control, config: &TapConfig, name: Option<&str>) -> Result<Host, Err
 fn say_absent(c: &mut Control, config: &TapConfig, e: &Error) {
     let namespace = config.host.namespace.clone();
     match (e, namespace) {
-        (Error::Namespace(e), Some(name)) => {
-            if let NamespaceError::Unknown { path, .. } | NamespaceError::NotOne(path) = e {
-                absent(c, Absent::Namespace(name, path.clone()));
-            }
-        }
+        (
+            Error::Namespace(NamespaceError::Unknown { path, .. } | NamespaceError::NotOne(path)),
+            Some(name),
+        ) => absent(c, Absent::Namespace(name, path.clone())),
         (Error::NoDevice(name) | Error::NoBridge { bridge: name, .. }, None) => {
             follow::expect(c, name);
         }

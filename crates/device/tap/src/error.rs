@@ -100,7 +100,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The device is to be a port of a bridge that is not there.
+    /// The device cannot be a port of a bridge that is not there.
     #[error("device \"{name}\": cannot find its bridge: there is no bridge \"{bridge}\"")]
     NoBridge {
         /// Name of the device.

@@ -34,7 +34,7 @@ pub trait Declared: Section<Control> {
     /// Returns the command that sets it, unless a parser by hand is in its place.
     fn command(&'static self) -> Option<&'static dyn Command<Control>>;
 
-    /// Returns it with its value. Of interfaces' values, those that are not the default; or that of
-    /// `interface` alone, and nothing of the router.
+    /// Returns it with its value. A setting of interfaces has a row for each value that is not the
+    /// default, or one row for `interface`; a setting of the router has none then.
     fn shown(&self, c: &Control, interface: Option<&str>) -> Vec<Shown>;
 }

@@ -130,7 +130,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c: &mut Control, event: &InterfaceEvent| {
         match event {
             InterfaceEvent::Created(_) => retry_in(c, SOON),
-            // What the router refused may have room by then.
+            // Refused settings may have room by then.
             InterfaceEvent::Deleted(_) => {
                 let has_failed = c.state::<Manager>().borrow().has_failed;
                 if has_failed {
@@ -143,7 +143,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c: &mut Control, _: &DeviceCame| {
         let state = c.state::<Manager>();
         let busy = state.borrow().busy != Busy::No;
-        // What is being applied may have missed it before.
+        // An application that runs may have missed it before.
         state.borrow_mut().device_came |= busy;
         retry_in(c, SOON);
     });

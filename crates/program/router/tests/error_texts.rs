@@ -10,7 +10,7 @@ use std::path::Path;
 /// What an error's attribute begins with.
 const ATTRIBUTE: &str = "#[error(";
 
-/// What makes errors of texts.
+/// Functions that make errors of texts.
 const MAKERS: &[&str] = &[
     "Refused::new(",
     "CliError::failed(",

@@ -40,7 +40,7 @@ fn a_setting_is_shown_with_its_default() {
     router.stop();
 }
 
-/// Of interfaces, what was set alone, unless one is named.
+/// A feature's list has values of interfaces that were set, and an interface's has all.
 #[test]
 fn an_interface_has_all_of_its_settings() {
     let _one = ONE.lock();

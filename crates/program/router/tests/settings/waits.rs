@@ -121,7 +121,7 @@ fn every_kind_of_reference_is_known() {
     assert!(unknown.is_empty(), "may these come later? Then put them into LATER: {unknown:#?}");
 }
 
-/// What is not in force.
+/// Returns all settings that are not in force.
 fn listed(router: &mut Router) -> Vec<serde_json::Value> {
     let text = router.run("show configuration unresolved | json");
     serde_json::from_str::<serde_json::Value>(&text).unwrap().as_array().unwrap().clone()
@@ -212,7 +212,7 @@ fn waiting_for_one_thing_disturbs_nothing_else() {
     router.stop();
 }
 
-/// What is not in force says why in a word: it waits for something, or was refused.
+/// Settings that are not in force wait for something, or were refused.
 #[test]
 fn what_waits_and_what_was_refused_are_told_apart() {
     let _one = ONE.lock();
