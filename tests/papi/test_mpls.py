@@ -62,6 +62,8 @@ class Mpls(Case):
         self.assertEqual(enabled(), [self.port])
         self.assertEqual(enabled(sw_if_index=self.port), [self.port])
         self.assertEqual(enabled(sw_if_index=0), [])
+        # Enabled is enabled, and not how often.
+        self.ok(set_to(True))
         self.ok(set_to(False))
         self.assertEqual(enabled(), [])
         self.fails(-2, self.api.sw_interface_set_mpls_enable(sw_if_index=9999, enable=True))

@@ -38,8 +38,13 @@ const PARTS: usize = 4;
 const PART: usize = ROUTES / PARTS;
 /// The method that begins with all routes there.
 const DELETING: &str = "deleting";
+/// Words that select methods.
+const WORDS: [&str; 5] = ["pipelined", DELETING, "exec", "one", "papi"];
 /// Routes of a very large document.
 const LARGE: usize = 200_000;
+/// Sub-interfaces of a very large document, and of each port.
+const SUBS: usize = 60_000;
+const VLANS: usize = 4000;
 /// The question about it that has a goal.
 const SAME: &str = "`config diff` with its file";
 /// How often each question about the main thread's steps is asked.
@@ -484,12 +489,26 @@ fn steps() -> Result<Table> {
     Ok(table)
 }
 
-/// Measures what clients ask for when there are very many routes.
-fn large() -> Result<Table> {
+/// A document with sub-interfaces, on ports with as many as there are VLANs.
+fn sub_interfaces(dir: &Path) -> Result<PathBuf> {
+    let mut text = String::from("interfaces:\n");
+    for n in 0..SUBS {
+        if n % VLANS == 0 {
+            writeln!(text, "  pg{}:\n    sub-interfaces:", 10 + n / VLANS)?;
+        }
+        writeln!(text, "      {}: {{}}", 1 + n % VLANS)?;
+    }
+    let path = dir.join("subs.yaml");
+    std::fs::write(&path, text)?;
+    Ok(path)
+}
+
+/// Measures what clients ask for about a very large document, from none and back.
+fn large(title: &str, document: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<Table> {
     let mut router = thalweg_bench_pg::Router::on_last_core();
     let dir = tempfile::tempdir()?;
     let _server = thalweg_program_router::run::serve_api(router.control(), dir.path())?;
-    let [one, _] = documents(dir.path(), LARGE)?;
+    let one = document(dir.path())?;
     let none = dir.path().join("none.yaml");
     std::fs::write(&none, "interfaces: {}\n")?;
     let mut ask = Answers { router, socket: dir.path().join("api.sock"), asked: Vec::new() };
@@ -497,21 +516,25 @@ fn large() -> Result<Table> {
         ask.cli("`config apply`", &format!("config apply {}", one.display()))?;
         ask.cli(SAME, &format!("config diff {}", one.display()))?;
         ask.cli("`config diff` with an empty file", &format!("config diff {}", none.display()))?;
+        ask.cli("`config dump`", "show configuration")?;
         ask.cli("`config apply` of an empty file", &format!("config apply {}", none.display()))?;
     }
     let columns = [
         Column::text("what a client asks for"),
         Column::values("takes", "s"),
+        Column::values("longest step of the main thread", "ms"),
         Column::text("goal"),
     ];
-    let mut table = Table::new("A document of 200,000 routes", columns.into());
+    let mut table = Table::new(title, columns.into());
     for asked in &ask.asked {
         let goal = match asked.what == SAME {
             true => Cell::Guide("≤ 2 s".into(), asked.seconds.spread().median <= 2.0),
             false => Cell::None,
         };
         let what = format!("{}: {}", asked.what, asked.said);
-        table.row(vec![what.into(), Cell::series(&asked.seconds, 3), goal]);
+        let [seconds, step] = [(&asked.seconds, 3), (&asked.own_ms, 2)];
+        let cells = [seconds, step].map(|(series, digits)| Cell::series(series, digits));
+        table.row([what.into()].into_iter().chain(cells).chain([goal]).collect());
     }
     ask.router.stop();
     Ok(table)
@@ -569,13 +592,19 @@ fn main() -> Result<()> {
     );
     if args.wants("steps") {
         report.table(steps()?);
-        report.table(large()?);
     }
-    let router = Router::start()?;
-    stay_on_first_core()?;
-    router.client("setup")?.cli(churn::PORTS)?;
-    let table = measure(&router, &args)?;
-    report.table(table);
-    router.stop()?;
+    if args.wants("documents") {
+        let routes = |dir: &Path| documents(dir, LARGE).map(|[one, _]| one);
+        report.table(large("A document of 200,000 routes", routes)?);
+        report.table(large("A document of 60,000 sub-interfaces", sub_interfaces)?);
+    }
+    if WORDS.iter().any(|word| args.wants(word)) {
+        let router = Router::start()?;
+        stay_on_first_core()?;
+        router.client("setup")?.cli(churn::PORTS)?;
+        let table = measure(&router, &args)?;
+        report.table(table);
+        router.stop()?;
+    }
     report.finish(&args)
 }

@@ -1,7 +1,7 @@
 //! Messages of the connection itself, which the server handles without any feature.
 //!
 //! The first ids are these messages', in the order of VPP's own file, since clients rely on two of
-//! them. Those for clients over shared memory keep their ids but are not offered.
+//! them. Messages for clients over shared memory keep their ids but are not offered.
 
 use crate::json::Described;
 use crate::schema::MessageDef;

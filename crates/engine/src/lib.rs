@@ -2,6 +2,7 @@
 //! messages over `thalweg-graph`, which knows none of them.
 #![forbid(unsafe_code)]
 
+mod absent;
 pub mod api;
 mod asking;
 mod came;
@@ -14,6 +15,7 @@ mod report;
 pub mod setting;
 mod traces;
 
+pub use absent::{Absent, absent, await_all, take_absent};
 pub use asking::{ask_workers, tell_workers};
 pub use came::{Came, Started};
 pub use feature::{Feature, command_tree, commands, end, features, start, with_needs};
@@ -28,6 +30,7 @@ pub static ENGINE: Feature = Feature {
     api: api::SERVICES,
     settings: &[&punt::settings::SETTINGS],
     init: |c| {
+        absent::init(c);
         report::Sampler::init(c);
         traces::Tracing::init(c);
         classify::Classifier::init(c);

@@ -92,6 +92,9 @@ lab_test! {
         })?;
         let hardware = router.cli("show hardware-interfaces host-eth1")?;
         ensure!(hardware.contains("eth1 went away"), "{hardware}");
+        let missing = router.cli("show configuration unresolved")?;
+        let line = "interfaces.host-eth1: missing: device eth1 went away; ";
+        ensure!(missing.starts_with(line) && missing.lines().count() == 1, "{missing}");
         flow.stop()?;
 
         let host = LinkOptions::default().address(format!("{addr}/24"));
@@ -107,6 +110,8 @@ lab_test! {
             let answered = thalweg_testkit::ping(&left.ns, addr, &Default::default())?;
             answered.all_answered().with_context(|| format!("round {round}"))?;
             ensure!(router.mac("host-eth1")? == mac, "another MAC address");
+            let missing = router.cli("show configuration unresolved")?;
+            ensure!(missing.contains("all of the configuration is in force"), "{missing}");
             again.remove();
             wait_until_seen(LIMIT, "the device to go", || {
                 let shown = router.json("show hardware-interfaces host-eth1");

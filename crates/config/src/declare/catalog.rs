@@ -7,10 +7,11 @@ use super::plan::{Plan, plan};
 use super::report::{Problem, Problems};
 use super::rules::{Grammar, Kind, Name, Rule};
 use super::schema;
-use super::section::{Doc, Dump, Later, OURS, Section, Subs, Unsaid, Walk};
+use super::section::{Doc, Dump, Later, OURS, Section, Slices, Subs, Unsaid, Walk};
 use super::summary::Kinds;
 use super::yaml;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 /// A bug in the program: a section supports a path that the schema does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,7 +102,7 @@ fn collect_notes(node: &Node, path: &mut Vec<String>, notes: &mut Vec<(Vec<Strin
 /// The catalog of sections and of the rules for documents.
 pub struct Catalog<C: 'static> {
     sections: Vec<&'static dyn Section<C>>,
-    grammar: Grammar,
+    grammar: Arc<Grammar>,
 }
 
 impl<C> Catalog<C> {
@@ -130,7 +131,7 @@ impl<C> Catalog<C> {
                 grammar.support_if_known(&format!("interfaces.*.sub-interfaces.*.{key}"));
             }
         }
-        Ok(Catalog { sections, grammar })
+        Ok(Catalog { sections, grammar: Arc::new(grammar) })
     }
 
     /// Kinds of settings that documents have, to count them by.
@@ -140,7 +141,8 @@ impl<C> Catalog<C> {
 
     #[cfg(test)]
     pub(crate) fn extend(&mut self, rules: &[Rule]) {
-        rules.iter().for_each(|rule| self.grammar.add(*rule));
+        let grammar = Arc::get_mut(&mut self.grammar).unwrap();
+        rules.iter().for_each(|rule| grammar.add(*rule));
     }
 
     /// Reads a text and checks that its settings are known, valid and supported.
@@ -299,65 +301,104 @@ impl<C> Catalog<C> {
         (draft.items, draft.problems)
     }
 
+    /// Returns what was in force and went away outside the router.
+    pub fn missing(&self, cx: &C) -> Vec<Part> {
+        self.sections.iter().flat_map(|section| section.missing(cx)).collect()
+    }
+
     /// Dumps the running configuration at once: for small configurations, and for tests.
     pub fn dump(&self, cx: &C) -> Document {
-        let mut collected = self.collect(cx);
+        let mut collected = self.collect();
         while !collected.go_on(cx) {}
         self.write_out(collected)
     }
 
     /// Starts to collect the running configuration.
-    pub fn collect(&self, cx: &C) -> Collected<C> {
-        let (root, implicit) = (Node::default(), Vec::new());
-        let (subs, hidden) = (Subs::new(), HashSet::new());
-        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs, hidden };
-        let mut walks = Vec::new();
-        for section in &self.sections {
-            section.dump(cx, &mut dump);
-            walks.extend(section.walk(cx));
+    pub fn collect(&self) -> Collected<C> {
+        Collected {
+            grammar: self.grammar.clone(),
+            sections: self.sections.iter().copied().collect(),
+            slices: None,
+            written: Written::default(),
+            walks: VecDeque::new(),
+            laters: Vec::new(),
+            pieces: 0,
         }
-        walks.reverse();
-        let Dump { root, implicit, subs, hidden, .. } = dump;
-        Collected { root, implicit, subs, hidden, walks, laters: Vec::new(), pieces: 0 }
     }
 
     /// Writes the collected configuration as a document. Does not need the router any more: for
     /// another thread, as it takes a second for some ten thousand routes.
     pub fn write_out(&self, collected: Collected<C>) -> Document {
-        let Collected { root, implicit, subs, hidden, laters, .. } = collected;
-        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs, hidden };
-        laters.into_iter().for_each(|later| later(&mut dump));
-        let Dump { root, implicit, .. } = dump;
+        let Collected { mut written, laters, .. } = collected;
+        written.with(&self.grammar, |out| laters.into_iter().for_each(|later| later(out)));
+        let Written { root, implicit, .. } = written;
         let items = implicit.iter().map(|unsaid| unsaid.item.clone()).collect();
         self.as_it_is(root, items, implicit)
     }
 }
 
-/// The running configuration while it is collected.
-pub struct Collected<C> {
+/// The part of a document that sections have written so far.
+#[derive(Default)]
+struct Written {
     root: Node,
     implicit: Vec<Unsaid>,
     subs: Subs,
     hidden: HashSet<String>,
-    /// Remaining walks; the last is next.
-    walks: Vec<Walk<C>>,
+}
+
+impl Written {
+    /// Has more written.
+    fn with<R>(&mut self, grammar: &Grammar, write: impl FnOnce(&mut Dump<'_>) -> R) -> R {
+        let Written { root, implicit, subs, hidden } = std::mem::take(self);
+        let mut dump = Dump { root, grammar, implicit, subs, hidden };
+        let result = write(&mut dump);
+        let Dump { root, implicit, subs, hidden, .. } = dump;
+        *self = Written { root, implicit, subs, hidden };
+        result
+    }
+}
+
+/// The running configuration while it is collected.
+pub struct Collected<C: 'static> {
+    grammar: Arc<Grammar>,
+    /// Sections that have not begun.
+    sections: VecDeque<&'static dyn Section<C>>,
+    /// The section that still writes.
+    slices: Option<Slices<C>>,
+    written: Written,
+    /// Remaining walks, which follow the sections.
+    walks: VecDeque<Walk<C>>,
     laters: Vec<Later>,
     pieces: usize,
 }
 
 impl<C> Collected<C> {
-    /// Collects another piece, of some hundred parts at most; returns true when all is collected.
+    /// Collects another piece: a section, or some hundred parts of one at most. Returns true when
+    /// all is collected.
     pub fn go_on(&mut self, cx: &C) -> bool {
-        let Some(walk) = self.walks.last_mut() else { return true };
-        self.pieces += 1;
-        if let Some(later) = walk(cx) {
-            self.laters.push(later);
-            self.walks.pop();
+        let (grammar, written) = (&self.grammar, &mut self.written);
+        if let Some(slices) = &mut self.slices {
+            self.pieces += 1;
+            if written.with(grammar, |out| slices(cx, out)) {
+                self.slices = None;
+            }
+        } else if let Some(section) = self.sections.pop_front() {
+            self.slices = section.slices(cx);
+            if self.slices.is_none() {
+                written.with(grammar, |out| section.dump(cx, out));
+            }
+            self.walks.extend(section.walk(cx));
+        } else if let Some(walk) = self.walks.front_mut() {
+            self.pieces += 1;
+            if let Some(later) = walk(cx) {
+                self.laters.push(later);
+                self.walks.pop_front();
+            }
         }
-        self.walks.is_empty()
+        self.slices.is_none() && self.sections.is_empty() && self.walks.is_empty()
     }
 
-    /// Returns the number of pieces so far.
+    /// Returns the number of pieces of sections that may be large, so far.
     pub fn pieces(&self) -> usize {
         self.pieces
     }

@@ -24,11 +24,11 @@ pub use catalog::{Catalog, Collected, Document, NoRule};
 pub use diff::{Difference, diff, differences};
 pub use item::{Draft, Item, interface_key, rank};
 pub use node::{Node, Place, Value};
-pub use part::{Part, PathStep};
+pub use part::{Part, PathStep, State};
 pub use plan::{Phase, Plan, Step, plan};
 pub use report::{Problem, Problems};
 pub use rules::{Kind, Name, Reads, Rule, address, file_path, mac};
-pub use section::{Doc, Dump, Found, Interface, Later, OURS, Section, Walk, is_loopback};
+pub use section::{Doc, Dump, Found, Interface, Later, OURS, Section, Slices, Walk, is_loopback};
 pub use summary::{Kinds, WHOLE};
 pub use yaml::{MAX_TEXT, parse, parse_within, parse_words, write};
 

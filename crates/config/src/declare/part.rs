@@ -14,6 +14,32 @@ pub enum PathStep {
     At(usize),
 }
 
+/// Why a part of a configuration is not in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// The setting names something that is not there yet.
+    Unresolved,
+    /// The setting was in force, and its subject went away outside the router.
+    Missing,
+    /// The router or the kernel refused the setting.
+    #[default]
+    Failed,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [State; 3] = [State::Unresolved, State::Missing, State::Failed];
+
+    /// Returns its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Unresolved => "unresolved",
+            State::Missing => "missing",
+            State::Failed => "failed",
+        }
+    }
+}
+
 /// A part of a document that is not in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
@@ -21,8 +47,12 @@ pub struct Part {
     node: Node,
     /// What is in force in its place.
     instead: Option<Node>,
-    /// Why it is not in force.
+    /// Why it is not in force, in words.
     pub why: String,
+    /// The same in a word.
+    pub state: State,
+    /// The thing that it waits for, if it is unresolved: `interface pg7`, `device eth1`.
+    pub waits_for: Option<String>,
 }
 
 impl Part {
@@ -30,7 +60,33 @@ impl Part {
     pub fn copy(root: &Node, path: &str, why: impl Into<String>) -> Option<Part> {
         let steps = root.steps_to(path).filter(|steps| !steps.is_empty())?;
         let node = root.below(&steps)?.clone();
-        Some(Part { steps, node, instead: None, why: why.into() })
+        Some(Part::new(steps, node, why.into()))
+    }
+
+    fn new(steps: Vec<PathStep>, node: Node, why: String) -> Part {
+        Part { steps, node, instead: None, why, state: State::Failed, waits_for: None }
+    }
+
+    /// Describes what was in force and went away outside the router. Its value stands where it was
+    /// set; here it has none.
+    pub fn missing(path: impl Into<String>, why: impl Into<String>) -> Part {
+        let part = Part::new(vec![PathStep::Key(path.into())], Node::default(), why.into());
+        Part { state: State::Missing, ..part }
+    }
+
+    /// The same, unresolved until something comes.
+    #[must_use]
+    pub fn waiting_for(self, what: impl Into<String>) -> Part {
+        Part { state: State::Unresolved, waits_for: Some(what.into()), ..self }
+    }
+
+    /// Counts parts by state, as in `2 unresolved, 1 failed`; empty if there are none.
+    pub fn counted<'a>(parts: impl Iterator<Item = &'a Part> + Clone) -> String {
+        let of = |state: State| match parts.clone().filter(|part| part.state == state).count() {
+            0 => None,
+            n => Some(format!("{n} {}", state.word())),
+        };
+        State::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
     }
 
     /// Its path.
@@ -189,7 +245,8 @@ fn merge(to: &mut Node, what: &Node) -> bool {
 /// Places in a document.
 #[derive(Default)]
 struct Marks {
-    why: Option<String>,
+    /// In words, and the thing that is not there.
+    why: Option<(String, Option<String>)>,
     below: BTreeMap<PathStep, Marks>,
 }
 
@@ -211,7 +268,9 @@ pub(crate) fn take_out(root: &mut Node, problems: &[Problem]) -> Vec<Part> {
             true => problem.message.replacen(&format!(": {}", problem.path), "", 1),
             false => problem.message.clone(),
         };
-        at.why.get_or_insert_with(|| message + &place);
+        let why = at.why.get_or_insert_with(|| (message + &place, problem.absent.clone()));
+        // A mistake stays one when what is absent has come.
+        why.1 = why.1.take().filter(|_| problem.absent.is_some());
     }
     let mut parts = Vec::new();
     cut(root, marks, &mut Vec::new(), &mut parts);
@@ -223,9 +282,13 @@ fn cut(node: &mut Node, mut marks: Marks, at: &mut Vec<PathStep>, parts: &mut Ve
         let Some(marks) = marks.below.remove(&step) else { return true };
         at.push(step);
         let stays = match marks.why {
-            Some(why) => {
+            Some((why, absent)) => {
                 let (steps, node) = (at.clone(), std::mem::take(below));
-                parts.push(Part { steps, node, instead: None, why });
+                let part = Part::new(steps, node, why);
+                parts.push(match absent {
+                    Some(what) => part.waiting_for(what),
+                    None => part,
+                });
                 false
             }
             None => {
@@ -324,6 +387,19 @@ mod tests {
         let outside = Part::outside(&all, &parts(&["a.b", "a.e[0]"]));
         assert_eq!(paths(outside.into_iter().cloned().collect()), ["a.e[1]", "a.e[1]"]);
         assert!(Part::outside(&all, &parts(&["a"])).is_empty());
+    }
+
+    #[test]
+    fn states_are_counted() {
+        let root = parse("a: 1\n").unwrap();
+        let failed = Part::copy(&root, "a", "refused").unwrap();
+        assert_eq!(failed.state, State::Failed);
+        let waits = failed.clone().waiting_for("interface pg7");
+        let away = Part::missing("interfaces.host-eth1", "device eth1 went away");
+        assert_eq!(away.path(), "interfaces.host-eth1");
+        let all = [failed, waits.clone(), away, waits];
+        assert_eq!(Part::counted(all.iter()), "2 unresolved, 1 missing, 1 failed");
+        assert_eq!(Part::counted(all[..0].iter()), "");
     }
 
     #[test]

@@ -15,17 +15,27 @@ pub struct Problem {
     pub message: String,
     /// True if the setting is valid but not supported yet.
     pub unsupported: bool,
+    /// The thing that it names and that is not there, if that is all: `interface pg7`. The setting
+    /// waits for it then.
+    pub absent: Option<String>,
 }
 
 impl Problem {
     /// Creates a problem at or below a path.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
-        Problem { place: None, path: path.into(), message: message.into(), unsupported: false }
+        let (path, message) = (path.into(), message.into());
+        Problem { place: None, path, message, unsupported: false, absent: None }
     }
 
     /// Creates a problem in a part of a document.
     pub fn at(node: &Node, path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { place: node.place, ..Problem::new(path, message) }
+    }
+
+    /// The same, as something that it names is not there.
+    #[must_use]
+    pub fn absent(self, what: impl Into<String>) -> Problem {
+        Problem { absent: Some(what.into()), ..self }
     }
 
     /// Creates a problem of a valid setting that is not supported yet.
@@ -37,6 +47,7 @@ impl Problem {
             message: format!("not supported yet: {path}{what}"),
             path,
             unsupported: true,
+            absent: None,
         }
     }
 }

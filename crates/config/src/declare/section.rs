@@ -2,6 +2,7 @@
 
 use super::item::{Draft, Item};
 use super::node::Node;
+use super::part::Part;
 use super::rules::{Grammar, Rule};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -25,10 +26,23 @@ pub trait Section<C>: Sync {
     /// Writes its part of the running configuration.
     fn dump(&self, cx: &C, out: &mut Dump<'_>);
 
+    /// Returns a writer of its part in slices, in place of `dump`, if that may take long. Other
+    /// sections write after it.
+    fn slices(&self, cx: &C) -> Option<Slices<C>> {
+        let _ = cx;
+        None
+    }
+
     /// Returns a walk over what may be too large to dump at once.
     fn walk(&self, cx: &C) -> Option<Walk<C>> {
         let _ = cx;
         None
+    }
+
+    /// Returns what of its part was in force and went away outside the router.
+    fn missing(&self, cx: &C) -> Vec<Part> {
+        let _ = cx;
+        Vec::new()
     }
 
     /// Reads its part of a document, which has been checked against the rules, into items. Reads
@@ -39,6 +53,9 @@ pub trait Section<C>: Sync {
 /// Writes something that was collected; does not need the router any more, and may run on any
 /// thread.
 pub type Later = Box<dyn FnOnce(&mut Dump<'_>) + Send>;
+
+/// Writes some hundred parts at most per call; returns true when all is written.
+pub type Slices<C> = Box<dyn FnMut(&C, &mut Dump<'_>) -> bool + Send>;
 
 /// Collects large tables: some hundred parts at most per call, and returns at the end how to write
 /// them.

@@ -46,10 +46,13 @@ impl Kinds<'_> {
     }
 
     /// Parts of a document that are not in force.
-    pub fn parts(self, list: &[Part], all: bool) -> String {
-        let paths: Vec<String> = list.iter().map(Part::path).collect();
-        let list: Vec<(&Part, &str)> = list.iter().zip(paths.iter().map(String::as_str)).collect();
-        self.list_by(&list, all, |(part, _)| part.to_string(), |(_, path)| path)
+    pub fn parts(self, list: &[&Part], all: bool) -> String {
+        let paths: Vec<String> = list.iter().map(|part| part.path()).collect();
+        let list: Vec<(&Part, &str)> =
+            list.iter().copied().zip(paths.iter().map(String::as_str)).collect();
+        let line =
+            |(part, path): &(&Part, &str)| format!("{path}: {}: {}", part.state.word(), part.why);
+        self.list_by(&list, all, line, |(_, path)| path)
     }
 
     fn list<T: fmt::Display>(self, list: &[T], all: bool, path: impl Fn(&T) -> &str) -> String {
@@ -184,6 +187,6 @@ mod tests {
         root.put(&["interfaces", "pg0", "mtu"], 7u32);
         let wrong = Problem::new("interfaces.pg0.mtu", "wrong");
         let part = Part::copy(&root, &wrong.path, wrong.message).unwrap();
-        assert_eq!(catalog.kinds().parts(&[part], false), "interfaces.pg0.mtu: wrong\n");
+        assert_eq!(catalog.kinds().parts(&[&part], false), "interfaces.pg0.mtu: failed: wrong\n");
     }
 }

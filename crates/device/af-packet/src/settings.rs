@@ -3,9 +3,10 @@
 use crate::device::Hosts;
 use crate::ring::Options;
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Interface, Item, Kind, Problem, Rule, Section, interface_key, rank,
+    Doc, Draft, Dump, Interface, Item, Kind, Part, Problem, Rule, Section, interface_key, rank,
 };
-use thalweg_device_linux::Framing;
+use thalweg_device::SwIfIndex;
+use thalweg_device_linux::{Framing, follow};
 use thalweg_graph::Control;
 
 /// Section of host interfaces.
@@ -49,6 +50,19 @@ impl Section<Control> for Settings {
             out.set(&name, "device-type", "af-packet");
             dump(&name, options, out);
         }
+    }
+
+    fn missing(&self, c: &Control) -> Vec<Part> {
+        let hosts = c.state::<Hosts>();
+        let hosts = hosts.borrow();
+        let away = follow::away(c).into_iter().filter(|(on, _)| hosts.options.contains_key(on));
+        let part = |(sw_if, device): (SwIfIndex, String)| {
+            let why = format!(
+                "device {device} went away; the interface is attached to the next one of this name"
+            );
+            Part::missing(format!("interfaces.{}", c.interface_name(sw_if)), why)
+        };
+        away.map(part).collect()
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {

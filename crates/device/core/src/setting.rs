@@ -1,10 +1,11 @@
 //! Settings of interfaces that are described once; see [`thalweg_engine::setting`].
 
 use crate::command_line::{interface_arg, interface_names};
+use crate::interface;
 use thalweg_buffer::SwIfIndex;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Doc, Draft, Dump, Kind, Reads, Rule, Section, Value, interface_key};
-use thalweg_engine::setting::{Declared, Form, Rare, Refused};
+use thalweg_engine::setting::{Declared, Form, Rare, Refused, Shown};
 use thalweg_graph::Control;
 
 /// Returns the interfaces whose value is not the default.
@@ -79,6 +80,21 @@ impl<F: Form> Command<Control> for PerInterface<F> {
 impl<F: Form> Declared for PerInterface<F> {
     fn command(&'static self) -> Option<&'static dyn Command<Control>> {
         (!self.rare.by_hand).then_some(self)
+    }
+
+    fn shown(&self, c: &Control, interface: Option<&str>) -> Vec<Shown> {
+        let (set, default) = ((self.all)(c), (self.default)());
+        let row = |(sw_if, value): (SwIfIndex, F::Value)| {
+            let name = c.interface_name(sw_if);
+            let (command, key) =
+                (format!("{} {name}", self.command), self.rule.replace('*', &name));
+            let row = Shown::of(&self.form, command, key, Some(&value), &default);
+            Shown { interface: Some(name), ..row }
+        };
+        let Some(name) = interface else { return set.into_iter().map(row).collect() };
+        let Ok(sw_if) = interface::find(c, name) else { return Vec::new() };
+        let value = set.into_iter().find(|(of, _)| *of == sw_if).map(|(_, value)| value);
+        vec![row((sw_if, value.unwrap_or_else(|| default.clone())))]
     }
 }
 

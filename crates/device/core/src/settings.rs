@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use thalweg_cli::Args;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Interface, Item, Kind, Name, Node, Problem, Rule, Section, Value,
+    Doc, Draft, Dump, Interface, Item, Kind, Name, Node, Problem, Rule, Section, Slices, Value,
     interface_key, is_loopback, mac, rank,
 };
 use thalweg_graph::stats::MAX_INTERFACES;
@@ -104,100 +104,12 @@ impl Section<Control> for Settings {
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
-        let all = c.state::<Interfaces>();
-        let all = all.borrow();
-        // Settings that make interfaces dump these themselves.
-        let is_of_another = |v: &InterfaceView| {
-            let device = all.device(v.parent.unwrap_or(v.sw_if));
-            device.is_some_and(|device| device.is_of_another())
-        };
-        all.iter().filter(|v| is_of_another(v)).for_each(|v| out.hide(&v.name));
-        let (mains, subs): (Vec<_>, Vec<_>) = all
-            .iter()
-            .filter(|v| v.sw_if != SwIfIndex(0) && !is_of_another(v))
-            .partition(|v| v.sub.is_none());
-        // Tunnels are made when what they lead over is there, and so after others.
-        let has_tunnels = mains.iter().any(|v| v.kind == crate::interface::Kind::Tunnel);
-        let (loopbacks, others): (Vec<_>, Vec<_>) =
-            mains.into_iter().partition(|v| v.dev_type == "Loopback");
-        // Documents list them by parent, those of loopbacks last.
-        let place = |v: &InterfaceView| {
-            let parent = v.parent.unwrap_or_default();
-            (all.get(parent).is_some_and(|p| p.dev_type == "Loopback"), parent, v.sw_if)
-        };
-        let mut subs = subs;
-        subs.sort_by_key(|v| place(v));
-        let in_order = !has_tunnels
-            && others
-                .iter()
-                .chain(&loopbacks)
-                .chain(&subs)
-                .zip(1..)
-                .all(|(v, index)| v.sw_if == SwIfIndex(index));
-        for v in all.iter().filter(|v| !is_of_another(v)) {
-            let name = v.name.as_str();
-            let local = v.sw_if == SwIfIndex(0);
-            match (v.sub, v.parent.and_then(|parent| all.get(parent))) {
-                _ if local => {}
-                (Some((id, matches)), Some(parent)) => {
-                    out.sub_interface(name, &parent.name, id);
-                    dump_encapsulation(&parent.name, name, id, matches, out);
-                }
-                _ => out.interface(name),
-            }
-            match (local, in_order) {
-                (true, _) => {}
-                // The default needs no entry, but is restored.
-                (false, true) => {
-                    let item = index_item(name, v.sw_if, String::new());
-                    let place = ["thalweg", "interfaces", name, "index"];
-                    out.implicit(item, &place, v.sw_if.get());
-                }
-                (false, false) => out.set(name, "index", v.sw_if.get()),
-            }
-            if v.ethernet && v.sub.is_none() {
-                out.set(name, "mac", v.mac.to_string());
-            }
-            let is_written = |mac: &&thalweg_wire::MacAddr| !is_found_mac(c, v.sw_if, **mac);
-            for mac in v.secondary_macs.iter().filter(is_written) {
-                out.push(&["thalweg", "interfaces", name, "secondary-macs"], mac.to_string());
-            }
-            let link = if follows(name, false) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
-            if !local {
-                out.set(name, "mtu", v.mtu.l3);
-            }
-            if !local && v.sub.is_none() && v.link_mtu != link {
-                out.set(name, "link-mtu", v.link_mtu);
-            }
-            for (key, _, place) in PROTOCOLS {
-                if v.mtu.get(place) != 0 {
-                    out.set(name, key, v.mtu.get(place));
-                }
-            }
-            if !v.tag.is_empty() {
-                out.set(name, "tag", v.tag.as_str());
-            }
-            if v.promiscuous {
-                out.set(name, "promiscuous", true);
-            }
-            match (local, v.admin_up) {
-                (true, true) => out.set(name, "state", "up"),
-                (false, false) => out.set(name, "state", "down"),
-                _ => {}
-            }
-            let Some(device) = all.device(v.sw_if) else { continue };
-            let modes: Vec<(u32, RxMode)> =
-                device.rx_queues().iter().map(|q| (q.queue, q.mode)).collect();
-            dump_modes(name, &modes, out);
-            for queue in device.rx_queues().iter().filter(|q| q.pinned) {
-                let path =
-                    ["thalweg", "interfaces", name, "rx-placement", &queue.queue.to_string()];
-                out.put(&path, queue.worker as u64);
-            }
-        }
-        for (name, index) in all.reserved() {
-            out.put(&[RESERVED[0], RESERVED[1], name], index.get());
-        }
+        let mut slices = slices(c);
+        while !slices(c, out) {}
+    }
+
+    fn slices(&self, c: &Control) -> Option<Slices<Control>> {
+        Some(slices(c))
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
@@ -225,6 +137,118 @@ impl Section<Control> for Settings {
             // An entry that reserves an index for an interface of the document leaves this one.
             out.add(item.unset(set("none")).recreate().needs(format!("index {name}")));
         }
+    }
+}
+
+/// Interfaces that are written at a time.
+const AT_ONCE: usize = 128;
+
+/// Writes interfaces in slices: those that are there now.
+fn slices(c: &Control) -> Slices<Control> {
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    // The setting of another interface makes these, and says so.
+    let is_of_another = |v: &InterfaceView| {
+        let device = all.device(v.parent.unwrap_or(v.sw_if));
+        device.is_some_and(|device| device.is_of_another())
+    };
+    let (hidden, shown): (Vec<_>, Vec<_>) = all.iter().partition(|v| is_of_another(v));
+    let mut hidden: Vec<String> = hidden.into_iter().map(|v| v.name.clone()).collect();
+    let is_in_order = are_in_order(&all, &shown);
+    let shown: Vec<SwIfIndex> = shown.into_iter().map(|v| v.sw_if).collect();
+    let mut next = 0;
+    Box::new(move |c, out| {
+        hidden.drain(..).for_each(|name| out.hide(&name));
+        let all = c.state::<Interfaces>();
+        let all = all.borrow();
+        let some = shown.iter().skip(next).take(AT_ONCE);
+        some.filter_map(|sw_if| all.get(*sw_if)).for_each(|v| dump(&all, v, is_in_order, out));
+        next += AT_ONCE;
+        let is_done = next >= shown.len();
+        if is_done {
+            for (name, index) in all.reserved() {
+                out.put(&[RESERVED[0], RESERVED[1], name], index.get());
+            }
+        }
+        is_done
+    })
+}
+
+/// Returns whether interfaces have the indices that they would have by the order of a document.
+fn are_in_order(all: &Interfaces, shown: &[&InterfaceView]) -> bool {
+    let (mains, mut subs): (Vec<&InterfaceView>, Vec<_>) =
+        shown.iter().filter(|v| v.sw_if != SwIfIndex(0)).partition(|v| v.sub.is_none());
+    // Tunnels are made when what they lead over is there, and so after others.
+    let has_tunnels = mains.iter().any(|v| v.kind == crate::interface::Kind::Tunnel);
+    let (loopbacks, others): (Vec<_>, Vec<_>) =
+        mains.into_iter().partition(|v| v.dev_type == "Loopback");
+    // A document lists them by parent, and those of loopbacks last.
+    let place = |v: &InterfaceView| {
+        let parent = v.parent.unwrap_or_default();
+        (all.get(parent).is_some_and(|p| p.dev_type == "Loopback"), parent, v.sw_if)
+    };
+    subs.sort_by_key(|v| place(v));
+    let in_turn = others.iter().chain(&loopbacks).chain(&subs).zip(1..);
+    !has_tunnels && in_turn.into_iter().all(|(v, index)| v.sw_if == SwIfIndex(index))
+}
+
+/// Writes an interface. `is_in_order`: its index need not be said.
+fn dump(all: &Interfaces, v: &InterfaceView, is_in_order: bool, out: &mut Dump<'_>) {
+    let name = v.name.as_str();
+    let local = v.sw_if == SwIfIndex(0);
+    match (v.sub, v.parent.and_then(|parent| all.get(parent))) {
+        _ if local => {}
+        (Some((id, matches)), Some(parent)) => {
+            out.sub_interface(name, &parent.name, id);
+            dump_encapsulation(&parent.name, name, id, matches, out);
+        }
+        _ => out.interface(name),
+    }
+    match (local, is_in_order) {
+        (true, _) => {}
+        // A default need not be said, but is restored.
+        (false, true) => {
+            let item = index_item(name, v.sw_if, String::new());
+            let place = ["thalweg", "interfaces", name, "index"];
+            out.implicit(item, &place, v.sw_if.get());
+        }
+        (false, false) => out.set(name, "index", v.sw_if.get()),
+    }
+    if v.ethernet && v.sub.is_none() {
+        out.set(name, "mac", v.mac.to_string());
+    }
+    for mac in v.secondary_macs.iter() {
+        out.push(&["thalweg", "interfaces", name, "secondary-macs"], mac.to_string());
+    }
+    let link = if follows(name, false) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
+    if !local {
+        out.set(name, "mtu", v.mtu.l3);
+    }
+    if !local && v.sub.is_none() && v.link_mtu != link {
+        out.set(name, "link-mtu", v.link_mtu);
+    }
+    for (key, _, place) in PROTOCOLS {
+        if v.mtu.get(place) != 0 {
+            out.set(name, key, v.mtu.get(place));
+        }
+    }
+    if !v.tag.is_empty() {
+        out.set(name, "tag", v.tag.as_str());
+    }
+    if v.promiscuous {
+        out.set(name, "promiscuous", true);
+    }
+    match (local, v.admin_up) {
+        (true, true) => out.set(name, "state", "up"),
+        (false, false) => out.set(name, "state", "down"),
+        _ => {}
+    }
+    let Some(device) = all.device(v.sw_if) else { return };
+    let modes: Vec<(u32, RxMode)> = device.rx_queues().iter().map(|q| (q.queue, q.mode)).collect();
+    dump_modes(name, &modes, out);
+    for queue in device.rx_queues().iter().filter(|q| q.pinned) {
+        let path = ["thalweg", "interfaces", name, "rx-placement", &queue.queue.to_string()];
+        out.put(&path, queue.worker as u64);
     }
 }
 

@@ -9,7 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thalweg_device::{Device, DeviceCame, Interfaces, MacAddr, SwIfIndex, SystemDevice, interface};
+use thalweg_engine::{Absent, absent};
 use thalweg_graph::{Control, Remote};
+use thalweg_netlink::Link;
 
 /// A namespace, and the index or name of a device in it. The router's own namespace is the default.
 type Place<T> = (NamespaceId, T);
@@ -101,8 +103,10 @@ pub fn follow_in(
 /// Most devices that are expected at once.
 const MAX_EXPECTED: usize = 4096;
 
-/// Has [`DeviceCame`] published when a device of this name comes, once.
+/// Says that a command fails as there is no device of this name, and has [`DeviceCame`] published
+/// when one comes, once.
 pub fn expect(c: &mut Control, name: &str) {
+    absent(c, Absent::Device(name.to_owned()));
     let links = c.state::<Links>();
     let mut links = links.borrow_mut();
     if links.expected.len() < MAX_EXPECTED {
@@ -110,6 +114,11 @@ pub fn expect(c: &mut Control, name: &str) {
     }
     drop(links);
     watch(c, None);
+    // Before it was watched for, it may have come.
+    let is_there = matches!(Link::named(name), Ok(Some(_)));
+    if is_there && c.state::<Links>().borrow_mut().expected.remove(name) {
+        c.publish(DeviceCame { name: name.to_owned() });
+    }
 }
 
 /// Ends following, before an interface is deleted.
@@ -122,6 +131,13 @@ pub fn forget(c: &Control, sw_if: SwIfIndex) {
     // A thread keeps its namespace from going.
     let places = || by_index.keys().map(|p| p.0).chain(waiting.keys().map(|p| p.0));
     watched.retain(|ns, _| *ns == NamespaceId::default() || places().any(|used| used == *ns));
+}
+
+/// Returns the interfaces whose devices went away, with the names of these.
+pub fn away(c: &Control) -> Vec<(SwIfIndex, String)> {
+    let links = c.state::<Links>();
+    let links = links.borrow();
+    links.waiting.iter().map(|((_, name), follower)| (follower.sw_if, name.clone())).collect()
 }
 
 /// Returns a device's speed in kbit/s, 0 if unknown.

@@ -20,7 +20,8 @@ use thalweg_device::{
     interface,
 };
 use thalweg_device_linux::follow::{self, LinkBy};
-use thalweg_device_linux::{Framing, IfInfo, Namespace, default_mac};
+use thalweg_device_linux::{Framing, IfInfo, Namespace, NamespaceError, default_mac};
+use thalweg_engine::{Absent, absent};
 use thalweg_graph::{Control, FileInfo, NodeId, RxMode};
 use thalweg_netlink::Port;
 
@@ -106,6 +107,24 @@ fn open(c: &Control, config: &TapConfig, name: Option<&str>) -> Result<Host, Err
     Host::open(&mut places.borrow_mut(), &mut store.borrow_mut(), config, name)
 }
 
+/// Says what a TAP could not be made without, so that what waits for it is made when it comes.
+fn say_absent(c: &mut Control, config: &TapConfig, e: &Error) {
+    let namespace = config.host.namespace.clone();
+    match (e, namespace) {
+        (
+            Error::Namespace(NamespaceError::Unknown { path, .. } | NamespaceError::NotOne(path)),
+            Some(name),
+        ) => absent(c, Absent::Namespace(name, path.clone())),
+        (Error::NoDevice(name) | Error::NoBridge { bridge: name, .. }, None) => {
+            follow::expect(c, name);
+        }
+        (Error::NoDevice(name) | Error::NoBridge { bridge: name, .. }, Some(_)) => {
+            absent(c, Absent::Device(name.clone()));
+        }
+        _ => {}
+    }
+}
+
 /// Returns the number of a new TAP.
 fn new_id(c: &Control, wanted: Option<u32>, least: u32) -> Option<u32> {
     let taps = c.state::<Taps>();
@@ -154,7 +173,13 @@ pub fn create(c: &mut Control, mut config: TapConfig) -> Result<SwIfIndex, Error
         Framing::Ethernet => None,
         Framing::Ip => Some(node(tun_input::NODE.name)?),
     };
-    let host = open(c, &config, None)?;
+    let host = match open(c, &config, None) {
+        Ok(host) => host,
+        Err(e) => {
+            say_absent(c, &config, &e);
+            return Err(e);
+        }
+    };
     let info = host.info.clone();
     config.host.name = Some(info.name.clone());
     let mac = match framing {

@@ -100,6 +100,15 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// The device cannot be a port of a bridge that is not there.
+    #[error("device \"{name}\": cannot find its bridge: there is no bridge \"{bridge}\"")]
+    NoBridge {
+        /// Name of the device.
+        name: String,
+        /// Name of the bridge.
+        bridge: String,
+    },
+
     /// Another system call failed.
     #[error("device \"{name}\": cannot {what}: {source}")]
     System {
@@ -133,7 +142,7 @@ impl Error {
             Error::AttachToWhat => -54,
             Error::IdTaken(_) => -71,
             Error::RingSize { .. } => -144,
-            Error::Setup { .. } => -145,
+            Error::Setup { .. } | Error::NoBridge { .. } => -145,
             Error::BadName(_) | Error::Conflict(_) => -73,
             Error::BadOption { option: "id", .. } => -1,
             Error::BadOption { .. } => -7,

@@ -271,8 +271,8 @@ fn set_up(port: &Port, config: &TapConfig, link: &Link, adopted: bool) -> Result
         None => None,
         Some(bridge) => {
             let found = Link::named_by(port, bridge).map_err(failed("find its bridge"))?;
-            let none = || io::Error::other(format!("there is no bridge \"{bridge}\""));
-            Some(found.ok_or_else(|| failed("find its bridge")(none()))?.index)
+            let none = || Error::NoBridge { name: link.name.clone(), bridge: bridge.clone() };
+            Some(found.ok_or_else(none)?.index)
         }
     };
     let mac = host.mac.map(|m| m.octets()).filter(|m| link.mac != Some(*m));

@@ -2,10 +2,12 @@
 
 use crate::config::{Flags, MAX_ID, TapConfig};
 use crate::device::{Tap, Taps};
+use std::rc::Rc;
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Found, Interface, Item, Kind, Name, Problem, Rule, Section, Value,
+    Doc, Draft, Dump, Found, Interface, Item, Kind, Name, Part, Problem, Rule, Section, Value,
     interface_key, rank,
 };
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Section of TAPs.
@@ -159,6 +161,15 @@ impl Section<Control> for Settings {
         for (_, tap) in Taps::all(c).into_iter().filter(|(_, t)| t.config.owner.is_none()) {
             dump(&tap, out);
         }
+    }
+
+    fn missing(&self, c: &Control) -> Vec<Part> {
+        let is_away = |(_, tap): &(SwIfIndex, Rc<Tap>)| tap.config.owner.is_none() && tap.is_away();
+        let part = |(_, tap): (SwIfIndex, Rc<Tap>)| {
+            let why = format!("{}; it is made again when that is possible", tap.why_away());
+            Part::missing(format!("taps.{}", tap.name), why)
+        };
+        Taps::all(c).into_iter().filter(is_away).map(part).collect()
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {

@@ -34,6 +34,7 @@ pub mod show_punt_reasons;
 pub mod show_punt_stats;
 pub mod show_runtime;
 pub mod show_runtime_loops;
+pub mod show_settings;
 pub mod show_threads;
 pub mod show_trace;
 pub mod show_trace_filter_function;
@@ -81,6 +82,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &show_punt_stats::COMMAND,
     &show_runtime::COMMAND,
     &show_runtime_loops::COMMAND,
+    &show_settings::COMMAND,
     &show_threads::COMMAND,
     &show_trace::COMMAND,
     &show_trace_filter_function::COMMAND,

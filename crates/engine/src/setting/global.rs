@@ -4,6 +4,7 @@ use super::Declared;
 use super::form::Form;
 use super::rare::Rare;
 use super::refused::Refused;
+use super::shown::Shown;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Doc, Draft, Dump, Kind, OURS, Reads, Rule, Section, Value};
 use thalweg_graph::Control;
@@ -80,6 +81,15 @@ impl<F: Form> Command<Control> for Global<F> {
 impl<F: Form> Declared for Global<F> {
     fn command(&'static self) -> Option<&'static dyn Command<Control>> {
         (!self.rare.by_hand).then_some(self)
+    }
+
+    fn shown(&self, c: &Control, interface: Option<&str>) -> Vec<Shown> {
+        if interface.is_some() {
+            return Vec::new();
+        }
+        let (value, default) = ((self.get)(c), (self.default)());
+        let (command, key) = (self.command.to_owned(), self.key.to_owned());
+        vec![Shown::of(&self.form, command, key, value.as_ref(), &default)]
     }
 }
 

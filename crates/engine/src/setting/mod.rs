@@ -2,7 +2,8 @@
 //!
 //! A setting is a `static` that names its command, its key in documents, how its value is spelled
 //! ([`Form`]), and the functions that read and set it. The command with its help and completion,
-//! the rule for documents, the dump, and the items that plans compare follow from it. Plans compare
+//! the rule for documents, the dump, the items that plans compare, and its line and JSON in
+//! `show settings` follow from it. Plans compare
 //! the one spelling that [`Form::words`] prints, so they compare values, however a document spelled
 //! them.
 //!
@@ -16,11 +17,13 @@ mod form;
 mod global;
 mod rare;
 mod refused;
+mod shown;
 
 pub use form::{Form, Number, Optional, Switch, Word, Worded, read_words};
 pub use global::Global;
 pub use rare::Rare;
 pub use refused::Refused;
+pub use shown::Shown;
 
 use thalweg_cli::Command;
 use thalweg_config::declare::Section;
@@ -30,4 +33,8 @@ use thalweg_graph::Control;
 pub trait Declared: Section<Control> {
     /// Returns the command that sets it, unless a parser by hand is in its place.
     fn command(&'static self) -> Option<&'static dyn Command<Control>>;
+
+    /// Returns it with its value. A setting of interfaces has a row for each value that is not the
+    /// default, or one row for `interface`; a setting of the router has none then.
+    fn shown(&self, c: &Control, interface: Option<&str>) -> Vec<Shown>;
 }

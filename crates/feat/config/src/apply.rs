@@ -4,13 +4,15 @@ use crate::cli_support::{Shape, Shown};
 use crate::manager::{self, Busy, ConfigError, Manager, Note, failed};
 use crate::progress::Words;
 use crate::work::{self, Loaded, Must, REST, SLICE, Source, View, Work};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Execution, Format, Outcome, Output, Progress, Script, Task, TaskPoll};
 use thalweg_config::declare::{
-    Catalog, Document, Part, Phase as Purpose, Plan, Step, WHOLE, interface_key,
+    Catalog, Document, Item, Part, Phase as Purpose, Plan, Step, WHOLE, interface_key,
 };
+use thalweg_engine::{Absent, await_all, take_absent};
 use thalweg_graph::Control;
 
 /// What to do if a command fails.
@@ -73,6 +75,15 @@ struct Planned {
     touched: HashSet<String>,
 }
 
+/// Why an item could not be applied.
+#[derive(Clone)]
+struct Lost {
+    /// In words.
+    why: String,
+    /// The thing outside the router that is not there.
+    absent: Option<Absent>,
+}
+
 /// What a finished application has left undone.
 #[derive(Default)]
 struct Left {
@@ -82,6 +93,8 @@ struct Left {
     by_others: Vec<String>,
     /// Settings that are not in force.
     parts: Vec<Part>,
+    /// Things outside the router that they wait for.
+    awaited: BTreeSet<Absent>,
 }
 
 /// Where parts that are not in force are listed.
@@ -125,7 +138,7 @@ pub struct Apply {
     /// verifying tells.
     doubtful: Option<String>,
     /// Keys of items that could not be applied, and why.
-    lost: HashMap<String, String>,
+    lost: HashMap<String, Lost>,
     done: usize,
     /// Something could not be applied.
     is_incomplete: bool,
@@ -361,10 +374,13 @@ impl Apply {
                 let Some(step) = self.steps.pop_front() else { return Ok(None) };
                 // What needs something that could not be set is not tried.
                 let lost = step.needs.iter().find_map(|n| self.lost.get(n));
-                if let Some(why) = lost.filter(|_| step.phase != Purpose::Prune) {
-                    self.lost.insert(step.key, why.clone());
+                if let Some(lost) = lost.filter(|_| step.phase != Purpose::Prune) {
+                    let why = lost.why.clone();
+                    self.lost.insert(step.key, Lost { why, absent: None });
                     return Ok(None);
                 }
+                // Commands before it may have said something, which is not about it.
+                let _ = take_absent(c);
                 match Script::typed(step.command.clone()) {
                     Ok(script) => (step, Execution::new(script)),
                     Err(e) => return Err(Box::new((step, e))),
@@ -395,13 +411,14 @@ impl Apply {
             false => format!("{}: `{}' failed: {e}", step.path, step.command),
         };
         match (self.mode, &self.failure) {
-            (Mode::BestEffort, _) => {
-                self.log_failure(&wrong);
-                self.lost.insert(step.key.clone(), format!("`{}' failed: {e}", step.command));
-            }
-            (Mode::Retry, _) => {
-                tracing::debug!("configuration: {wrong}");
-                self.lost.insert(step.key.clone(), format!("`{}' failed: {e}", step.command));
+            (Mode::BestEffort | Mode::Retry, _) => {
+                match self.mode {
+                    Mode::Retry => tracing::debug!("configuration: {wrong}"),
+                    _ => self.log_failure(&wrong),
+                }
+                let why = format!("`{}' failed: {e}", step.command);
+                let absent = take_absent(c).or_else(|| no_directory(&step.command));
+                self.lost.insert(step.key.clone(), Lost { why, absent });
             }
             (Mode::AllOrNothing, None) if step.phase == Purpose::Prune => {
                 tracing::debug!("configuration: {wrong}");
@@ -471,10 +488,12 @@ impl Apply {
                 plan.steps.into_iter().partition(|step| is_touched(step, &touched));
             // What others have removed meanwhile is not wanted back.
             let mut parts = wrong.to_vec();
-            parts.extend(not_in_force(&goal, &own, &lost));
+            parts.extend(not_in_force(&goal, &now, &own, &lost));
             parts.iter_mut().for_each(|part| part.note_instead(now.root()));
+            let awaited = own.iter().filter_map(|step| lost.get(&step.key)?.absent.clone());
+            let awaited = awaited.collect();
             let commands = |steps: Vec<Step>| steps.into_iter().map(|s| s.command).collect();
-            Ok(Left { commands: commands(own), by_others: commands(others), parts })
+            Ok(Left { commands: commands(own), by_others: commands(others), parts, awaited })
         })
     }
 
@@ -532,19 +551,22 @@ impl Apply {
         let Some(mut target) = self.target.take() else { return };
         let before = manager::unresolved(c);
         let parts = left.parts;
+        let counted = Part::counted(parts.iter().chain(&manager::missing(c)));
         match (self.mode, parts.len()) {
             (Mode::Retry, n) if n < before.len() => {
-                tracing::info!("configuration: what was missing is there now; {n} unresolved");
+                let left = if n == 0 { "nothing" } else { &counted };
+                tracing::info!("configuration: something has come; left: {left}");
             }
             (Mode::Retry, _) => {}
-            (_, 0) => tracing::info!("configuration: applied"),
-            (_, n) => {
-                let text = format!("{n} unresolved; {SEE}");
+            _ if counted.is_empty() => tracing::info!("configuration: applied"),
+            _ => {
+                let text = format!("{counted}; {SEE}");
                 tracing::warn!("configuration: applied, {text}");
                 out.line(text);
             }
         }
         manager::set_unresolved(c, parts);
+        await_all(c, left.awaited);
         manager::set_notes(c, std::mem::take(&mut target.notes));
         if let Some(after) = self.confirm {
             let only = Some(self.touched.clone());
@@ -613,14 +635,39 @@ fn is_touched(step: &Step, touched: &HashSet<String>) -> bool {
     keys.into_iter().any(|key| touched.contains(key))
 }
 
+/// Returns the directory that a file of a command that failed would be in, if there is none.
+fn no_directory(command: &str) -> Option<Absent> {
+    let files = command.split_whitespace().filter(|word| word.starts_with('/'));
+    files.map(Path::new).find_map(Absent::directory_of)
+}
+
 /// The parts of a document that are not in force, as commands are still missing.
-fn not_in_force(goal: &Document, left: &[Step], lost: &HashMap<String, String>) -> Vec<Part> {
+fn not_in_force(
+    goal: &Document,
+    now: &Document,
+    left: &[Step],
+    lost: &HashMap<String, Lost>,
+) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
-    let mut add = |path: &str, why: &str| parts.extend(Part::copy(goal.root(), path, why));
+    let there: HashSet<&str> = match left.is_empty() {
+        true => HashSet::new(),
+        false => now.items().iter().map(Item::key).collect(),
+    };
     // Steps that only remove have no part in the document.
     for step in left.iter().filter(|step| step.phase != Purpose::Prune) {
-        let missing = format!("`{}' has not been run", step.command);
-        let why = lost.get(&step.key).unwrap_or(&missing);
+        let (not_run, lost_of) =
+            (format!("`{}' has not been run", step.command), lost.get(&step.key));
+        let why = lost_of.map_or(&not_run, |lost| &lost.why);
+        let outside = lost_of.and_then(|lost| lost.absent.as_ref().map(ToString::to_string));
+        let needed = || step.needs.iter().find(|key| !there.contains(key.as_str())).cloned();
+        let awaited = outside.or_else(needed);
+        let mut add = |path: &str, why: &str| {
+            let part = Part::copy(goal.root(), path, why);
+            parts.extend(part.map(|part| match &awaited {
+                Some(what) => part.waiting_for(what),
+                None => part,
+            }));
+        };
         add(&step.path, why);
         // Some settings of an interface are words of the command that creates it.
         let name = step.key.strip_prefix(interface_key("").as_str());

@@ -3,13 +3,14 @@
 use crate::apply::{Back, End};
 use crate::store::Store;
 use crate::work;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, CommandTree};
-use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems};
+use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems, State};
 use thalweg_device::interface::{DeviceCame, InterfaceEvent};
-use thalweg_engine::Came;
+use thalweg_engine::{Came, await_all};
 use thalweg_files::FileError;
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, clock};
@@ -106,6 +107,10 @@ pub struct Manager {
     retry: Option<(TimerId, Instant)>,
     /// Pause before they are tried again without an event.
     pause: Duration,
+    /// Some of them were refused.
+    has_failed: bool,
+    /// A device has come since the last application began.
+    device_came: bool,
 }
 
 pub(crate) fn init(c: &mut Control) {
@@ -119,13 +124,29 @@ pub(crate) fn init(c: &mut Control) {
         unresolved: Arc::default(),
         retry: None,
         pause: LATER,
+        has_failed: false,
+        device_came: false,
     });
     c.subscribe(|c: &mut Control, event: &InterfaceEvent| {
-        if let InterfaceEvent::Created(_) = event {
-            retry_in(c, SOON);
+        match event {
+            InterfaceEvent::Created(_) => retry_in(c, SOON),
+            // Refused settings may have room by then.
+            InterfaceEvent::Deleted(_) => {
+                let has_failed = c.state::<Manager>().borrow().has_failed;
+                if has_failed {
+                    retry_in(c, SOON);
+                }
+            }
+            _ => {}
         }
     });
-    c.subscribe(|c: &mut Control, _: &DeviceCame| retry_in(c, SOON));
+    c.subscribe(|c: &mut Control, _: &DeviceCame| {
+        let state = c.state::<Manager>();
+        let busy = state.borrow().busy != Busy::No;
+        // An application that runs may have missed it before.
+        state.borrow_mut().device_came |= busy;
+        retry_in(c, SOON);
+    });
     c.subscribe(|c: &mut Control, _: &Came| retry_in(c, SOON));
 }
 
@@ -195,6 +216,11 @@ pub fn unresolved(c: &Control) -> Arc<Vec<Part>> {
     c.state::<Manager>().borrow().unresolved.clone()
 }
 
+/// Settings that were in force and went away outside the router.
+pub(crate) fn missing(c: &Control) -> Vec<Part> {
+    catalog(c).map_or_else(|_| Vec::new(), |catalog| catalog.missing(c))
+}
+
 /// Pause before settings that are not in force are tried again without an event, since what they
 /// need may be there by now. Each time that brings nothing doubles it, as a try costs as much as
 /// the configuration is large.
@@ -214,11 +240,15 @@ pub(crate) fn set_unresolved(c: &mut Control, parts: Vec<Part>) {
         let mut manager = state.borrow_mut();
         let is_as_before = manager.unresolved.len() == parts.len();
         manager.pause = if is_as_before { (manager.pause * 2).min(LATEST) } else { LATER };
+        manager.has_failed = parts.iter().any(|part| part.state == State::Failed);
+        let came = std::mem::take(&mut manager.device_came);
+        let pause = if came { SOON } else { manager.pause };
         work::drop_in_background(std::mem::replace(&mut manager.unresolved, Arc::new(parts)));
-        manager.pause
+        pause
     };
-    if !none {
-        retry_in(c, pause);
+    match none {
+        true => await_all(c, BTreeSet::new()),
+        false => retry_in(c, pause),
     }
 }
 

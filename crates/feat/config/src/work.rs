@@ -212,7 +212,7 @@ impl<R: Send + 'static> Work<R> {
     ) -> Result<Work<R>, ConfigError> {
         let catalog = manager::catalog(c)?;
         let notes = manager::notes(c);
-        let collected = Box::new(catalog.collect(c));
+        let collected = Box::new(catalog.collect());
         let parts = match view {
             View::Whole => manager::unresolved(c),
             View::InForce => Arc::default(),

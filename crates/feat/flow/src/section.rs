@@ -1,15 +1,17 @@
 //! Configuration of flow rules and connection tracking.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, file_path,
     interface_key, rank,
 };
 use thalweg_conntrack::{Policy, WhenFull};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 use crate::Tracking;
-use crate::rule::{AnyName, Rule};
+use crate::rule::{AnyName, Names, Rule};
 use crate::tracking::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The configuration section of flow rules, their interfaces and connection tracking.
@@ -118,6 +120,17 @@ fn left(text: &str) -> &str {
     &text[..at.min().unwrap_or(text.len())]
 }
 
+/// Names of interfaces that a rule has, whatever they are.
+#[derive(Default)]
+struct Asked(RefCell<BTreeSet<String>>);
+
+impl Names for Asked {
+    fn number(&self, name: &str) -> Option<SwIfIndex> {
+        self.0.borrow_mut().insert(name.to_owned());
+        AnyName.number(name)
+    }
+}
+
 fn rules(doc: &Doc<'_>, out: &mut Draft) {
     // `in_port=NAME`, `output:NAME`, `resubmit(NAME,1)`: by name, device or tag.
     let mut named: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -131,15 +144,23 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
         for (n, part) in found.node.list().iter().enumerate() {
             let Some(text) = part.text() else { continue };
             // However it is written, it is the same rule.
-            let text = Rule::parse(text, &AnyName).map_or(text.to_owned(), |rule| rule.to_string());
+            let asked = Asked::default();
+            let text = Rule::parse(text, &asked).map_or(text.to_owned(), |rule| rule.to_string());
             let left = left(&text);
             let command = format!("flow add {set} {text}");
             let path = format!("{}[{n}]", found.path);
             let item = Item::new(rank::SERVICE, format!("flow {set} {left}"), path, command);
             let mut item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
-            let words = text.split([',', ' ', '=', ':', '(', ')']);
-            for name in words.filter_map(|word| named.get(word)).flatten() {
-                item = item.needs(interface_key(name));
+            for word in asked.0.into_inner() {
+                match named.get(&*word) {
+                    Some(names) => {
+                        item =
+                            names.iter().fold(item, |item, name| item.needs(interface_key(name)));
+                    }
+                    // One that may come later. Numbers need none.
+                    None if word.parse::<u32>().is_err() => item = item.needs(interface_key(&word)),
+                    None => {}
+                }
             }
             out.add(item);
         }

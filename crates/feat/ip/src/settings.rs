@@ -327,7 +327,8 @@ fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
         let mut all = named.clone().chain((rx != "all").then_some(rx));
         if let Some(name) = all.find(|name| !names.contains(name)) {
             let text = format!("there is no interface `{name}' in this document");
-            out.problem(Problem::at(found.node, found.path, text));
+            let problem = Problem::at(found.node, found.path, text);
+            out.problem(problem.absent(interface_key(name)));
             continue;
         }
         let leads =
@@ -409,7 +410,8 @@ fn bind<A: Address>(i: &Interface<'_>, tables: &[TableId], out: &mut Draft) -> T
     if !tables.contains(&table) {
         let key = keys.tables;
         let text = format!("there is no table {table}; `thalweg.{key}.{table}: {{}}' makes it");
-        out.problem(Problem::at(found.node, found.path, text));
+        let problem = Problem::at(found.node, found.path, text);
+        out.problem(problem.absent(table_key::<A>(table)));
         return table;
     }
     let word = Version::of::<A>().word();
@@ -430,7 +432,11 @@ fn unnumbered(doc: &Doc<'_>, i: &Interface<'_>, out: &mut Draft) {
         _ => None,
     };
     if let Some(wrong) = wrong {
-        out.problem(Problem::at(found.node, found.path, format!("{wrong}, not `{lender}'")));
+        let problem = Problem::at(found.node, found.path, format!("{wrong}, not `{lender}'"));
+        out.problem(match lender == i.name {
+            true => problem,
+            false => problem.absent(interface_key(lender)),
+        });
         return;
     }
     let set = format!("set interface unnumbered {} use {lender}", i.name);
@@ -532,16 +538,15 @@ fn routes<A: Address>(
         let is_unknown =
             |v: &Via<'_>| v.place.interface().is_some_and(|name| !names.contains(name));
         for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
-            let text = format!(
-                "there is no interface `{}' in this document",
-                via.place.interface().copied().unwrap_or_default()
-            );
+            let name = via.place.interface().copied().unwrap_or_default();
+            let text = format!("there is no interface `{name}' in this document");
             // One path of several is wrong by itself.
             let path = match found.node.list() {
                 [] => found.path.clone(),
                 _ => format!("{}[{i}]", found.path),
             };
-            out.problem(Problem::at(found.node, path, text));
+            let problem = Problem::at(found.node, path, text);
+            out.problem(problem.absent(interface_key(name)));
         }
         if vias.iter().any(is_unknown) {
             continue;

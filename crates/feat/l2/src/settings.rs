@@ -185,7 +185,11 @@ impl Section<Control> for Settings {
                 _ => None,
             };
             if let Some(wrong) = wrong {
-                out.problem(Problem::at(found.node, found.path, format!("{wrong}, not `{to}'")));
+                let problem = Problem::at(found.node, found.path, format!("{wrong}, not `{to}'"));
+                out.problem(match to == i.name {
+                    true => problem,
+                    false => problem.absent(interface_key(to)),
+                });
                 continue;
             }
             let set = format!("set interface l2 xconnect {} {to}", i.name);
@@ -467,7 +471,8 @@ fn special_ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
         let Some(port) = found.node.text() else { continue };
         let Some(interface) = doc.interface(port) else {
             let text = format!("an interface of this document expected, not `{port}'");
-            out.problem(Problem::at(found.node, found.path, text));
+            let problem = Problem::at(found.node, found.path, text);
+            out.problem(problem.absent(interface_key(port)));
             continue;
         };
         let mut set = format!("set interface l2 bridge {port} {id} {key}");
@@ -489,7 +494,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
         let Some(port) = node.text() else { continue };
         let Some(interface) = doc.interface(port) else {
             let text = format!("an interface of this document expected, not `{port}'");
-            out.problem(Problem::at(node, path, text));
+            out.problem(Problem::at(node, path, text).absent(interface_key(port)));
             continue;
         };
         if interface.get("l2xc").is_some() {

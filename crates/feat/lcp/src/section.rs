@@ -5,8 +5,8 @@ use crate::options::OWN_NAMESPACE;
 use crate::pairs::{self, Made, PairView};
 use crate::{gate, options, startup};
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
-    rank,
+    Doc, Draft, Dump, Interface, Item, Kind, Name, Part, Problem, Rule, Section, Value,
+    interface_key, is_loopback, rank,
 };
 use thalweg_graph::Control;
 
@@ -81,6 +81,20 @@ impl Section<Control> for Settings {
                 out.put(&[LCP[0], LCP[1], "punt-limits", class.name()], rate);
             }
         }
+    }
+
+    fn missing(&self, c: &Control) -> Vec<Part> {
+        // The twins of sub-interfaces go with that of their parent.
+        let own = |pair: &PairView| !matches!(pair.pair.made, Made::Vlan { .. }) && pair.is_away;
+        let part = |pair: PairView| {
+            let table = if is_loopback(&pair.phy) { "loopbacks" } else { "interfaces" };
+            let why = format!(
+                "device {} went away; it is made again when that is possible",
+                pair.pair.name
+            );
+            Part::missing(format!("{table}.{}.lcp", pair.phy), why)
+        };
+        pairs::all(c).into_iter().filter(own).map(part).collect()
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {

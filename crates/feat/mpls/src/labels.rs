@@ -63,8 +63,8 @@ pub struct Mpls {
     tables: BTreeMap<TableId, Table>,
     /// Labels of deleted tables, which are released in slices.
     leaving: Vec<(TableId, BTreeMap<Key, Route>)>,
-    /// Interfaces that take MPLS, each with how often it was enabled.
-    enabled: BTreeMap<SwIfIndex, u32>,
+    /// Interfaces that take MPLS.
+    enabled: BTreeSet<SwIfIndex>,
     /// Labels by the interfaces of their paths.
     by_interface: BTreeSet<(SwIfIndex, TableId, Key)>,
     /// Labels by the prefixes that they are bound to.
@@ -85,7 +85,7 @@ pub(crate) fn init(c: &mut Control) {
     c.insert(Mpls {
         tables: BTreeMap::new(),
         leaving: Vec::new(),
-        enabled: BTreeMap::new(),
+        enabled: BTreeSet::new(),
         by_interface: BTreeSet::new(),
         bound: BTreeMap::new(),
         touched: BTreeSet::new(),
@@ -185,13 +185,13 @@ impl Mpls {
 
     /// Interfaces that take MPLS.
     pub fn enabled(&self) -> impl Iterator<Item = SwIfIndex> {
-        self.enabled.keys().copied()
+        self.enabled.iter().copied()
     }
 
     /// Returns whether an interface takes MPLS.
     #[must_use]
     pub fn is_enabled(&self, sw_if: SwIfIndex) -> bool {
-        self.enabled.contains_key(&sw_if)
+        self.enabled.contains(&sw_if)
     }
 
     /// Labels of a table in order, from a label on.
@@ -299,8 +299,8 @@ fn release_some(c: &mut Control) {
     c.after(Duration::ZERO, release_some);
 }
 
-/// Makes an interface take MPLS, or no longer. It is disabled once it was disabled as often as
-/// enabled.
+/// Makes an interface take MPLS, or no longer. Enabling it twice is enabling it: a document, which
+/// says that it is enabled and not how often, could not disable it otherwise.
 ///
 /// # Errors
 /// If there is no such interface, or no table 0.
@@ -312,14 +312,7 @@ pub fn set_enabled(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), Mp
         if !mpls.has_table(TableId(0)) {
             return Err(MplsError::NoDefaultTable);
         }
-        let count = mpls.enabled.entry(sw_if).or_default();
-        let before = *count;
-        *count = if on { before.saturating_add(1) } else { before.saturating_sub(1) };
-        let now = *count;
-        if now == 0 {
-            mpls.enabled.remove(&sw_if);
-        }
-        (before == 0) != (now == 0)
+        if on { mpls.enabled.insert(sw_if) } else { mpls.enabled.remove(&sw_if) }
     };
     if change {
         set_feature(c, sw_if, !on);

@@ -352,9 +352,7 @@ fn mappings(doc: &Doc<'_>, out: &mut Draft) {
             let set = format!("{} {words}", family.command());
             let item = Item::new(rank::SERVICE, set.clone(), path, set.clone());
             let mut item = item.unset(format!("{set} del")).needs(ENABLED).order(3);
-            if let Outside::Interface(name) = &words.outside
-                && doc.interface(name).is_some()
-            {
+            if let Outside::Interface(name) = &words.outside {
                 item = item.needs(interface_key(name));
             }
             out.add(item);

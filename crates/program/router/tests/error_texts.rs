@@ -10,6 +10,15 @@ use std::path::Path;
 /// What an error's attribute begins with.
 const ATTRIBUTE: &str = "#[error(";
 
+/// Functions that make errors of texts.
+const MAKERS: &[&str] = &[
+    "Refused::new(",
+    "CliError::failed(",
+    "CliError::with_code(",
+    "DeviceError::Failed(",
+    ".because(",
+];
+
 /// Adds the texts of a folder's files, each with the crate's folder before it.
 fn collect(dir: &Path, place: &str, rows: &mut BTreeSet<String>) {
     for entry in fs::read_dir(dir).unwrap() {
@@ -19,9 +28,76 @@ fn collect(dir: &Path, place: &str, rows: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = fs::read_to_string(&path).unwrap();
             let texts = source.split(ATTRIBUTE).skip(1).filter_map(literal);
+            let program = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            let texts = texts.chain(made(program));
             rows.extend(texts.map(|text| format!("{place:<16} {text}")));
         }
     }
+}
+
+/// The texts that errors are made of, as arguments or by a name that a statement before gives them.
+fn made(source: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for maker in MAKERS {
+        for (at, _) in source.match_indices(maker) {
+            let arguments = balanced(&source[at + maker.len()..]);
+            let found = literals(arguments);
+            if !found.is_empty() {
+                texts.extend(found);
+                continue;
+            }
+            let names = arguments.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let given = names.filter(|name| !name.is_empty()).filter_map(|name| {
+                let begin = source[..at].rfind(&format!("let {name} = "))?;
+                let is_near = source[begin..at].lines().count() < 12;
+                is_near.then(|| balanced(&source[begin..at]))
+            });
+            texts.extend(given.flat_map(literals));
+        }
+    }
+    texts
+}
+
+/// The beginning of a source, up to the end of the statement or of the parentheses that it is in.
+fn balanced(source: &str) -> &str {
+    let (mut depth, mut in_text, mut escaped) = (0, false, false);
+    for (at, c) in source.char_indices() {
+        match c {
+            _ if std::mem::take(&mut escaped) => {}
+            '\\' if in_text => escaped = true,
+            '"' => in_text = !in_text,
+            _ if in_text => {}
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' if depth == 0 => return &source[..at],
+            ')' | '}' | ']' => depth -= 1,
+            ';' if depth == 0 => return &source[..at],
+            _ => {}
+        }
+    }
+    source
+}
+
+/// The strings of several words in a source.
+fn literals(mut source: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    while let Some(at) = source.find('"') {
+        source = &source[at..];
+        let is_text = |text: &String| text.contains(' ') && text.contains(char::is_alphabetic);
+        texts.extend(literal(source).filter(is_text));
+        source = &source[1 + end_of(&source[1..])..];
+    }
+    texts
+}
+
+/// The place behind the quotation mark that ends a string.
+fn end_of(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text.char_indices().find(|(_, c)| {
+        let is_end = *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        is_end
+    });
+    end.map_or(text.len(), |(at, _)| at + 1)
 }
 
 /// The string that `source` begins with, as one line.
@@ -70,6 +146,22 @@ fn all_errors_are_listed() {
     }
     let table: String = rows.iter().map(|row| format!("{row}\n")).collect();
     thalweg_testkit::golden!("tests/golden/error_texts.txt", table);
+}
+
+#[test]
+fn texts_that_errors_are_made_of_are_found() {
+    let source = r#"
+        return Err(Refused::new(-7, "a direct one (in parentheses)"));
+        let text = match n {
+            0 => format!("one of {n}"),
+            _ => "the \"other\" one".into(),
+        };
+        let none = "no text of an error";
+        return Err(CliError::with_code(text, -6));
+        e.map_err(|e| Refused::new(UNSUPPORTED, e))"#;
+    let mut found = made(source);
+    found.sort();
+    assert_eq!(found, ["a direct one (in parentheses)", "one of {n}", "the \"other\" one"]);
 }
 
 #[test]

@@ -121,6 +121,8 @@ const INTERFACES: &[&str] = &[
     "pg1.20",
     "pg1.100",
     "pg2.200",
+    "tap0",
+    "tap1",
     "mpls-tunnel0",
 ];
 
@@ -289,6 +291,7 @@ fn grammars() -> Result<Grammars> {
 pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     let (ns, dir) = space()?;
     let at = |name: &str| dir.path().join(name);
+    let devices_before = devices(&ns)?;
     let mut subject = Subject::start(&ns, dir.path(), plan.workers, &at("router.yaml"))?;
     let empty = subject.saved(&at("empty.yaml"))?;
     for line in prelude() {
@@ -320,6 +323,10 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     ensure!(left == empty, "this is left when everything is deleted:\n{left}");
     let names = interfaces(&mut subject)?;
     ensure!(names == ["local0"], "these interfaces are left: {names:?}");
+    // A persistent TAP leaves its device behind.
+    let has_persistent = plan.steps.iter().any(|step| step.to_string().contains("persist"));
+    let left = devices(&ns)?;
+    ensure!(has_persistent || left == devices_before, "these devices are left: {left:?}");
     subject.must("create packet-generator interface pg0")?;
     let shown: serde_json::Value = serde_json::from_str(&subject.must("show interface | json")?)?;
     let index = shown.as_array().and_then(|rows| rows.last()?["index"].as_u64());
@@ -405,6 +412,11 @@ fn settled(subject: &mut Subject, wanted: &str, file: &Path) -> Result<String> {
         // Paced: the next look.
         thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// The kernel's devices.
+fn devices(ns: &Netns) -> Result<Vec<String>> {
+    Ok(ns.links()?.into_iter().map(|link| link.name).collect())
 }
 
 fn interfaces(subject: &mut Subject) -> Result<Vec<String>> {

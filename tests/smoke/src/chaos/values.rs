@@ -53,12 +53,13 @@ pub(super) fn of_kind(rng: &mut Rng, kind: &str, interfaces: &[String], dir: &st
         return one(rng, &["0", "-1", "4294967296", "all", "''", "?", "none", "x"]);
     }
     match kind {
-        "interface" | "if" | "device" | "parent" => {
-            match interfaces.is_empty() || rng.u8(..12) == 0 {
-                true => one(rng, &["pg7", "loop9", "local0", "pg0.777"]),
-                false => interfaces[rng.usize(..interfaces.len())].clone(),
-            }
-        }
+        // The kernel's: e0 is there from the start.
+        "device" => one(rng, &["t0", "t1", "t2", "t3", "e0"]),
+        "namespace" => one(rng, &["none-such", "", "/proc/self/ns/net"]),
+        "interface" | "if" | "parent" => match interfaces.is_empty() || rng.u8(..12) == 0 {
+            true => one(rng, &["pg7", "loop9", "local0", "pg0.777"]),
+            false => interfaces[rng.usize(..interfaces.len())].clone(),
+        },
         "port" => port(rng).to_string(),
         "prefix" => match rng.u8(..3) {
             0 => format!("{}/{}", ip6(rng), one(rng, &["0", "48", "64", "128"])),

@@ -2,6 +2,7 @@
 
 use crate::manager;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::Part;
 use thalweg_graph::Control;
 
 /// `show configuration unresolved`
@@ -21,10 +22,11 @@ impl Command<Control> for ShowConfigurationUnresolved {
 
     fn help(&self) -> &'static str {
         "Show settings that are not in force, and why\n\
-         Of the document applied last: what is wrong in it, and what needs something that is not\n\
-         there, such as a device. They are saved with the rest, and tried again when their device or\n\
-         an interface comes, and else now and then. Of more than a hundred there is a summary;\n\
-         `verbose' shows all."
+         unresolved: they name something that is not there yet, such as a device, a table or a\n\
+         network namespace, and are set when it comes. missing: they were in force and went away\n\
+         outside the router, and are back when it is. failed: the router or the kernel refused them;\n\
+         they are tried again now and then, and when an interface goes. All are saved with the rest.\n\
+         Of more than a hundred there is a summary; `verbose' shows all."
     }
 
     fn run(
@@ -35,9 +37,18 @@ impl Command<Control> for ShowConfigurationUnresolved {
     ) -> Result<Outcome<Control>, CliError> {
         let all = args.keyword("verbose");
         args.end()?;
-        let parts = manager::unresolved(c);
+        let (parts, missing) = (manager::unresolved(c), manager::missing(c));
+        let parts: Vec<&Part> = parts.iter().chain(&missing).collect();
         if out.wants_json() {
-            let row = |p: &thalweg_config::declare::Part| serde_json::json!({ "path": p.path(), "value": p.node(), "reason": p.why });
+            let row = |p: &&Part| {
+                serde_json::json!({
+                    "path": p.path(),
+                    "state": p.state.word(),
+                    "value": p.node(),
+                    "waits-for": p.waits_for,
+                    "reason": p.why,
+                })
+            };
             out.json(parts.iter().map(row).collect::<serde_json::Value>());
         }
         let catalog = manager::catalog(c).map_err(manager::failed)?;

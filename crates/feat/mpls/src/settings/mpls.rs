@@ -10,8 +10,7 @@ use thalweg_engine::setting::{Rare, Switch};
 pub static SETTING: PerInterface<Switch> = PerInterface {
     command: "set interface mpls",
     usage: "<interface> enable|disable",
-    help: "Take labelled packets from an interface, or drop them\n\
-           An interface that was enabled twice has to be disabled twice.",
+    help: "Take labelled packets from an interface, or drop them",
     form: Switch("switch"),
     key: "mpls",
     rule: "thalweg.interfaces.*.mpls",

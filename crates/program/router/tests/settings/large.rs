@@ -124,6 +124,45 @@ fn an_apply_that_takes_long_says_what_it_does() {
     router.stop();
 }
 
+/// Sub-interfaces of several ports, in no order: behind an apply nothing differs, and all of them go.
+#[test]
+fn very_many_sub_interfaces_come_and_go() {
+    let count = thalweg_testkit::sized(300, 3000);
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let mut text = String::from("loopbacks: {loop4: {}}\ninterfaces:\n");
+    for port in [7, 1, 4] {
+        writeln!(text, "  pg{port}:\n    sub-interfaces:").unwrap();
+        for n in 0..count {
+            let id = 1 + (n * 7 + port) % 4000;
+            let more = match n % 4 {
+                0 => format!("mtu: 1400, encapsulation: {{dot1ad: {id}, exact-match: true}}"),
+                1 => format!("encapsulation: {{dot1q: {id}, exact-match: true}}, state: down"),
+                _ => String::new(),
+            };
+            writeln!(text, "      {id}: {{{more}}}").unwrap();
+        }
+    }
+    let file = router.dir.path().join("subs.yaml");
+    fs::write(&file, text).unwrap();
+    let applied = router.apply(&file);
+    assert!(applied.contains("applied and verified"), "{applied}");
+    for line in ["config diff", "config plan"] {
+        let said = router.run(&format!("{line} {}", file.display()));
+        assert_eq!(said.trim(), "", "{line}");
+    }
+    let saved = router.dir.path().join("saved.yaml");
+    router.run(&format!("config save {}", saved.display()));
+    assert_eq!(router.run(&format!("config diff {}", saved.display())), "");
+    let none = router.dir.path().join("none.yaml");
+    fs::write(&none, "interfaces: {}\n").unwrap();
+    let begin = Instant::now();
+    let deleted = router.apply(&none);
+    assert!(deleted.contains("applied and verified"), "{deleted}: {:?}", begin.elapsed());
+    assert_eq!(router.run(&format!("config diff {}", none.display())), "");
+    router.stop();
+}
+
 /// Ten times as many take about ten times as long. Short times are no ratio.
 #[test]
 fn a_comparison_takes_as_long_as_there_are_routes() {

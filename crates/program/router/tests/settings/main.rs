@@ -9,6 +9,7 @@ mod orders;
 mod ranges;
 mod router;
 mod setters;
+mod shown;
 mod spellings;
 mod waits;
 mod watchdog;
@@ -267,6 +268,29 @@ fn what_goes_with_something_else_is_removed() {
         }
         router.stop();
     }
+}
+
+/// A document says what is set, and not how often: what was typed twice goes at once.
+#[test]
+fn what_is_set_twice_goes_at_once() {
+    let _one = ONE.lock();
+    let mut wrong = Vec::new();
+    let mut router = Router::prepared();
+    let nothing = router.dump();
+    for example in SETTERS.iter().flat_map(|(_, examples)| examples.iter()) {
+        for line in example.lines().chain(example.lines()) {
+            let _ = router.attempt(line.trim());
+        }
+        let file = router.dir.path().join("a.yaml");
+        std::fs::write(&file, nothing.to_yaml().unwrap()).unwrap();
+        if let Err(e) = router.attempt(&format!("config apply {}", file.display())) {
+            wrong.push(format!("{example}: {e}"));
+            router.restart();
+            router.run(crate::setters::PRELUDE);
+        }
+    }
+    router.stop();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -121,6 +121,12 @@ fn every_kind_of_reference_is_known() {
     assert!(unknown.is_empty(), "may these come later? Then put them into LATER: {unknown:#?}");
 }
 
+/// Returns all settings that are not in force.
+fn listed(router: &mut Router) -> Vec<serde_json::Value> {
+    let text = router.run("show configuration unresolved | json");
+    serde_json::from_str::<serde_json::Value>(&text).unwrap().as_array().unwrap().clone()
+}
+
 /// Without an event, settings are tried again after this time.
 const EVENTLESS: Duration = Duration::from_secs(10);
 
@@ -144,6 +150,12 @@ fn what_waits_is_completed_by_what_comes() {
             router.stop();
             continue;
         };
+        for part in listed(&mut router) {
+            let (state, awaited) = (&part["state"], &part["waits-for"]);
+            if state != "unresolved" || awaited.is_null() {
+                wrong.push(format!("{text}: {part}"));
+            }
+        }
         let begin = Instant::now();
         router.run(comes);
         let mut after = Some(before);
@@ -197,5 +209,47 @@ fn waiting_for_one_thing_disturbs_nothing_else() {
     router.settle();
     assert_eq!(router.run("show ip fib 10.8.0.0/16"), fib);
     assert!(router.run("show configuration unresolved").contains("10.9.0.0/16"));
+    router.stop();
+}
+
+/// Settings that are not in force wait for something, or were refused.
+#[test]
+fn what_waits_and_what_was_refused_are_told_apart() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let directory = router.dir.path().join("logs/nat44");
+    // The address is reserved for documentation (RFC 5737), so nobody can listen there.
+    let text = format!(
+        "interfaces: {{host-nosuchdevice: {{}}}}\n\
+         taps: {{tap3: {{host: {{name: far, namespace: no-such-namespace}}}}}}\n\
+         thalweg:\n  metrics: {{listen: \"203.0.113.9:9\"}}\n  \
+         nat44: {{sessions: 1000, log: file {}/log}}\n  \
+         ip-tables: {{0: {{routes: {{10.9.0.0/16: pg7, 10.8.0.0/16: 7}}}}}}\n",
+        directory.display()
+    );
+    start_with(&mut router, &text);
+    let mut seen: Vec<String> = listed(&mut router)
+        .iter()
+        .map(|part| format!("{} {} {}", part["path"], part["state"], part["waits-for"]))
+        .map(|line| line.replace('"', ""))
+        .collect();
+    seen.sort();
+    let log = format!("thalweg.nat44.log unresolved directory {}", directory.display());
+    let expected = [
+        "interfaces.host-nosuchdevice unresolved device nosuchdevice",
+        "taps.tap3 unresolved network namespace no-such-namespace",
+        "thalweg.ip-tables.0.routes.10.8.0.0/16 failed null",
+        "thalweg.ip-tables.0.routes.10.9.0.0/16 unresolved interface pg7",
+        "thalweg.metrics.listen failed null",
+        &log,
+    ];
+    assert_eq!(seen, expected);
+    let shown = router.run("show configuration unresolved");
+    assert!(shown.contains("thalweg.metrics.listen: failed: "), "{shown}");
+    // The directory completes the log, by event.
+    let begin = Instant::now();
+    std::fs::create_dir_all(&directory).unwrap();
+    wait(&mut router, "the log", |r| r.run("show nat44 log").contains("nat44/log"));
+    assert!(begin.elapsed() < EVENTLESS, "{:?}", begin.elapsed());
     router.stop();
 }

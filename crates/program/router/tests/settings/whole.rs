@@ -87,13 +87,13 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     assert!(shown.contains("10.9.0.0/16"), "one path of two is there: {shown}");
     let unresolved = router.run("show configuration unresolved");
     for part in [
-        "interfaces.pg0.addresses[1]: an address with its length",
-        "interfaces.pg1.mtu: a whole number from 128 to 9216 expected, not `7'",
-        "interfaces.host-nosuchdevice: `create host-interface",
-        "thalweg.interfaces.host-nosuchdevice: `create host-interface",
-        "vxlan_tunnels.vxlan_tunnel0: not supported yet",
-        "thalweg.nonsense: unknown key",
-        "10.9.0.0/16[1]: there is no interface `host-elsewhere' in this document",
+        "interfaces.pg0.addresses[1]: failed: an address with its length",
+        "interfaces.pg1.mtu: failed: a whole number from 128 to 9216 expected, not `7'",
+        "interfaces.host-nosuchdevice: unresolved: `create host-interface",
+        "thalweg.interfaces.host-nosuchdevice: unresolved: `create host-interface",
+        "vxlan_tunnels.vxlan_tunnel0: failed: not supported yet",
+        "thalweg.nonsense: failed: unknown key",
+        "10.9.0.0/16[1]: unresolved: there is no interface `host-elsewhere' in this document",
         "10.8.0.0/16: ",
     ] {
         assert!(unresolved.contains(part), "{part}:\n{unresolved}");
