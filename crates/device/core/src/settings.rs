@@ -162,7 +162,7 @@ fn slices(c: &Control) -> Slices<Control> {
         let all = c.state::<Interfaces>();
         let all = all.borrow();
         let some = shown.iter().skip(next).take(AT_ONCE);
-        some.filter_map(|sw_if| all.get(*sw_if)).for_each(|v| dump(&all, v, is_in_order, out));
+        some.filter_map(|sw_if| all.get(*sw_if)).for_each(|v| dump(c, &all, v, is_in_order, out));
         next += AT_ONCE;
         let is_done = next >= shown.len();
         if is_done {
@@ -193,7 +193,7 @@ fn are_in_order(all: &Interfaces, shown: &[&InterfaceView]) -> bool {
 }
 
 /// Writes an interface. `is_in_order`: its index need not be said.
-fn dump(all: &Interfaces, v: &InterfaceView, is_in_order: bool, out: &mut Dump<'_>) {
+fn dump(c: &Control, all: &Interfaces, v: &InterfaceView, is_in_order: bool, out: &mut Dump<'_>) {
     let name = v.name.as_str();
     let local = v.sw_if == SwIfIndex(0);
     match (v.sub, v.parent.and_then(|parent| all.get(parent))) {
@@ -217,7 +217,7 @@ fn dump(all: &Interfaces, v: &InterfaceView, is_in_order: bool, out: &mut Dump<'
     if v.ethernet && v.sub.is_none() {
         out.set(name, "mac", v.mac.to_string());
     }
-    for mac in v.secondary_macs.iter() {
+    for mac in v.secondary_macs.iter().filter(|mac| !is_found_mac(c, v.sw_if, **mac)) {
         out.push(&["thalweg", "interfaces", name, "secondary-macs"], mac.to_string());
     }
     let link = if follows(name, false) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
