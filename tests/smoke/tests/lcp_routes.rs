@@ -99,7 +99,7 @@ impl Provider {
 }
 
 lab_test! {
-    /// Routes of BIRD, which has no next-hop objects; they stay when it is killed.
+    /// Routes of BIRD, which has no next-hop objects.
     fn routes_of_bird() {
         let lab = Provider::start()?;
         let config = |id: &str, local: u32, peers: [&str; 2], remote: u32, more: &str| {
@@ -129,8 +129,15 @@ lab_test! {
         lab.await_routes().with_context(|| format!("{}\n{}", ours.said(), theirs.said()))?;
         lab.reach()?;
         lab.compare()?;
-        drop(ours);
-        lab.reach().context("after its end")?;
+        theirs.birdc("disable s4")?;
+        wait_until_seen(WAIT_LIMIT, "the route to be withdrawn", || {
+            match lab.router.cli("show ip fib 203.0.113.0/24") {
+                Ok(shown) if shown.contains("lcp-rt") => Err(shown),
+                // There is no such route.
+                _ => Ok(()),
+            }
+        })?;
+        lab.compare()?;
         lab.router.stop().map(drop)
     }
 
