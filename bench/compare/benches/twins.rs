@@ -40,8 +40,9 @@ impl Edge {
         for ns in [&plane, &peer] {
             ns.ip("link set lo up")?;
         }
-        let theirs = LinkOptions::default().address("10.1.0.2/24");
-        veth((&own, "e0", &LinkOptions::default()), (&peer, "eth0", &theirs))?;
+        let ours = LinkOptions { offloads: Offloads::ON, ..LinkOptions::default() };
+        let theirs = ours.clone().address("10.1.0.2/24");
+        veth((&own, "e0", &ours), (&peer, "eth0", &theirs))?;
         let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let config = Config::empty()
             .commands(&format!(

@@ -47,8 +47,8 @@ impl Lab {
         for n in 0..2 {
             let dev = format!("e{n}");
             let ours = LinkOptions::default()
-                .address(&format!("10.0.{n}.1/24"))
-                .address(&format!("2001:db8:{n}::1/64"));
+                .address(format!("10.0.{n}.1/24"))
+                .address(format!("2001:db8:{n}::1/64"));
             veth((&ns, &dev, &ours), (&other, &dev, &LinkOptions::default()))?;
         }
         let (send, news) = channel();
