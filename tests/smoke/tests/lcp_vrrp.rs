@@ -121,7 +121,7 @@ lab_test! {
             Ok(())
         })?;
         until_answered(&edge, &router, Some(virtual_mac)).with_context(|| ours.said())?;
-        // Addresses from Linux are not saved.
+        // MAC and IP addresses from Linux are not saved.
         let files = tempfile::tempdir()?;
         let file = files.path().join("saved.yaml");
         router.cli(&format!("config save {}", file.display()))?;

@@ -48,7 +48,7 @@ fn packets_arrive_as_they_came() {
         let group = MacAddr([1, 0, 0x5e, 0, 0, 5]);
         let ospf = packet([224, 0, 0, 5].into(), 1, 89);
         passes(&mut lab, 0, 2, framed(group, host_mac(0, 2), ethertype::IPV4, &ospf));
-        // The router's interfaces without a twin refuse the others.
+        // Interfaces without a twin refuse such packets.
         lab.receive(1, vec![framed(group, host_mac(1, 2), ethertype::IPV4, &ospf)]);
         assert!(lab.sent().is_empty());
         let bgp = Packet::new().ipv6(ip6::ip(0, 2), ip6::ip(0, 1)).tcp(40_000, 179).build();

@@ -114,7 +114,7 @@ pub struct RouteState {
     pub memory: usize,
     /// Bytes of notices that the kernel keeps.
     pub buffer: usize,
-    /// Routes that are left out.
+    /// Counts of routes and objects that are left out.
     pub left: Left,
     /// All that there was at the start has been listed.
     pub complete: bool,
