@@ -97,7 +97,7 @@ struct State {
     complaints: u32,
 }
 
-/// What the server's thread has to do for a client.
+/// Work of the server's thread for a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interest {
     pub(crate) read: bool,

@@ -34,7 +34,7 @@ fn again<T>(
     let Ok(value) = decode(&mut Reader::new(bytes)) else { return };
     let mut first = Vec::new();
     encode(&value, &mut first);
-    // What was written reads back the same.
+    // A written value reads back the same.
     let mut second = Vec::new();
     if let Ok(value) = decode(&mut Reader::new(&first)) {
         encode(&value, &mut second);

@@ -220,7 +220,7 @@ fn chain(crc: u32, fields: &[&Field]) -> u32 {
     })
 }
 
-/// Continues zlib's CRC-32. It is computed for a few hundred short texts, once.
+/// Continues zlib's CRC-32; called for a few hundred short texts, once.
 pub(crate) fn crc32(crc: u32, text: &str) -> u32 {
     let bit = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
     !text.bytes().fold(!crc, |crc, byte| (0..8).fold(crc ^ u32::from(byte), bit))

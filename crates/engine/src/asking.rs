@@ -10,7 +10,7 @@ const SLICE: Duration = Duration::from_millis(5);
 /// Time between looks at answers that are late.
 const REST: Duration = Duration::from_millis(2);
 
-/// What follows the answers.
+/// The call that follows the answers.
 type Then<R> =
     Box<dyn FnOnce(&mut Control, Vec<Option<R>>, &mut Output) -> Result<(), CliError> + Send>;
 

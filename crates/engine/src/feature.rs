@@ -1,4 +1,4 @@
-//! What a feature contributes: the binary lists features, one line each.
+//! A feature's contributions: the binary lists features, one line each.
 
 use crate::setting::Declared;
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub struct Feature {
     pub commands: &'static [&'static dyn Command<Control>],
     /// Its binary API messages.
     pub api: &'static [&'static dyn Service<Control>],
-    /// Its sections of the declarative configuration. What a command sets, one of them dumps.
+    /// Its sections of the declarative configuration. One section dumps each command's setting.
     pub settings: &'static [&'static dyn Section<Control>],
     /// Settings that are described once: their commands and sections follow.
     pub declared: &'static [&'static dyn Declared],
@@ -64,7 +64,7 @@ impl Feature {
         self.settings.iter().copied().chain(declared)
     }
 
-    /// What it contributes to the graph.
+    /// Returns its contribution to the graph.
     pub const fn part(&self) -> Part {
         Part {
             name: self.name,

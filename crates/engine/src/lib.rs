@@ -1,5 +1,5 @@
-//! What a [`Feature`] is made of, and the engine as the first of them: its commands and API
-//! messages over `thalweg-graph`, which knows none of them.
+//! Parts of a [`Feature`], and the engine as the first of them: its commands and API messages over
+//! `thalweg-graph`, which knows none of them.
 #![forbid(unsafe_code)]
 
 mod absent;

@@ -8,7 +8,7 @@ use thalweg_graph::control::Control;
 use thalweg_graph::decl::NodeId;
 use thalweg_graph::trace::PacketTrace;
 
-/// What `show trace` and the binary API show of the traces that are kept.
+/// Kept traces, for `show trace` and the binary API.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracing {
     pub(crate) filter: Option<ShownFilter>,
@@ -26,7 +26,7 @@ pub(crate) struct ShownFilter {
     pub(crate) count: usize,
 }
 
-/// What traces are asked for.
+/// Selection of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A node that they go through.
@@ -46,7 +46,7 @@ impl ShownFilter {
             }
             What::Table(first) => {
                 let filter = c.state::<Classifier>().borrow().filter(first);
-                // What the router made has no head, and meets no table.
+                // Packets that the router made have no head, and meet no table.
                 packets.retain(|p| (!p.head.is_empty() && filter.matches(&p.head)) == include);
             }
         }

@@ -66,7 +66,7 @@ impl LinkAddress {
         })
     }
 
-    /// Whether the kernel may use it: duplicate address detection has ended well (RFC 4862,
+    /// Returns true if the kernel may use it: duplicate address detection has ended well (RFC 4862,
     /// section 5.4).
     #[must_use]
     pub fn is_usable(&self) -> bool {

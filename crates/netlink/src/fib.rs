@@ -162,7 +162,7 @@ pub struct RouteMessage<'a> {
     pub metric: u32,
     /// Type of service that packets need; 0 for all.
     pub tos: u8,
-    /// Who made it (`RTPROT_*`).
+    /// Its protocol (`RTPROT_*`).
     pub protocol: u8,
     /// Its kind.
     pub kind: RouteKind,
@@ -255,9 +255,9 @@ impl<'a> Iterator for Hops<'a> {
 pub struct NextHopMessage<'a> {
     /// Its number.
     pub id: u32,
-    /// It drops packets.
+    /// True if it drops packets.
     pub is_blackhole: bool,
-    /// It is for MAC addresses of a bridge, not for routes.
+    /// True if it is for MAC addresses of a bridge, not for routes.
     pub is_fdb: bool,
     /// The next hop, if it is no group.
     pub hop: Hop<'a>,

@@ -171,13 +171,13 @@ impl Link {
         }
     }
 
-    /// Whether it is administratively up (`IFF_UP`).
+    /// Returns true if it is administratively up (`IFF_UP`).
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.flags & IFF_UP != 0
     }
 
-    /// Whether it has a carrier (`IFF_RUNNING`).
+    /// Returns true if it has a carrier (`IFF_RUNNING`).
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.flags & IFF_RUNNING != 0

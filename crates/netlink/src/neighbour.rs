@@ -61,7 +61,7 @@ impl Neighbour {
         Some(Neighbour { index, ip: ip?, mac, state })
     }
 
-    /// Whether the kernel sends to its MAC address.
+    /// Returns true if the kernel sends to its MAC address.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         const VALID: u16 =
@@ -69,7 +69,7 @@ impl Neighbour {
         self.state & VALID != 0 && self.mac.is_some()
     }
 
-    /// Whether it was written, not learned.
+    /// Returns true if it was written, not learned.
     #[must_use]
     pub fn is_static(&self) -> bool {
         self.state & (NUD_NOARP | NUD_PERMANENT) != 0

@@ -318,7 +318,7 @@ impl Port {
                             code => Err(io::Error::from_raw_os_error(code.saturating_neg())),
                         };
                     }
-                    // What was sent to a group in the meantime is not the answer.
+                    // Messages to a group in the meantime are not the answer.
                     (kind, _) if kind == answers => each(raw.payload),
                     _ => {}
                 }

@@ -19,17 +19,17 @@ pub const NESTED: u16 = 0x8000;
 /// Flags in an attribute's type; the rest is its number.
 const TYPE_FLAGS: u16 = 0xc000;
 
-/// What is wrong with a message.
+/// A fault of a message, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("byte {at}: {fault}")]
 pub struct MessageError {
     /// Where in the datagram, or in the message's payload for its attributes.
     pub at: usize,
-    /// What.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What can be wrong.
+/// A fault of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fault {
     /// A length that includes less than the header it stands in.
@@ -38,9 +38,9 @@ pub enum Fault {
     /// A length that leads out of what there is.
     #[error("length {length} where {left} bytes are left")]
     Long {
-        /// What was claimed.
+        /// The claimed length, in bytes.
         length: usize,
-        /// What there is.
+        /// Bytes that are left.
         left: usize,
     },
     /// Less than a header is left.
@@ -85,7 +85,7 @@ pub struct Header {
 pub struct Raw<'a> {
     /// The header.
     pub header: Header,
-    /// What follows it.
+    /// The bytes that follow the header.
     pub payload: &'a [u8],
 }
 
@@ -114,7 +114,7 @@ impl Generic {
     }
 }
 
-/// Iterator over the messages of a datagram. It ends after an error.
+/// Iterator over the messages of a datagram; ends after an error.
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
     bytes: &'a [u8],
@@ -122,7 +122,7 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Those of `datagram`.
+    /// Returns the messages of `datagram`.
     #[inline]
     #[must_use]
     pub fn new(datagram: &'a [u8]) -> Self {
@@ -264,7 +264,7 @@ pub fn until_nul(value: &[u8]) -> &[u8] {
     value.split(|b| *b == 0).next().unwrap_or_default()
 }
 
-/// Iterator over the attributes of a message. It ends after an error.
+/// Iterator over the attributes of a message; ends after an error.
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
@@ -272,7 +272,7 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Those in `payload`, which is behind all headers.
+    /// Returns the attributes in `payload`, which is behind all headers.
     #[inline]
     #[must_use]
     pub fn new(payload: &'a [u8]) -> Self {
@@ -397,7 +397,7 @@ impl<'o> Writer<'o> {
         self
     }
 
-    /// Bytes, padded. What exceeds an attribute's 65531 is cut.
+    /// Appends bytes, padded. An attribute holds 65531 bytes; the rest is cut.
     #[inline]
     pub fn bytes(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         let value = &value[..value.len().min(usize::from(u16::MAX) - ATTRIBUTE_BYTES)];

@@ -39,7 +39,7 @@ impl Keepalived {
         Ok(Keepalived { daemon, _dir: dir })
     }
 
-    /// What it has said, for the report of a failure.
+    /// Returns its output, for the report of a failure.
     pub fn said(&self) -> String {
         self.daemon.stdout() + &self.daemon.stderr()
     }

@@ -269,7 +269,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// What goes through a pair is the same on both sides, byte for byte.
+    /// Frames through a pair are the same on both sides, byte for byte.
     fn frames_pass_as_they_were_written() {
         let edge = Edge::new()?;
         let router = edge.start()?;
@@ -359,7 +359,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// What cannot be made is explained, and leaves nothing.
+    /// A pair that cannot be made is explained, and leaves nothing.
     fn mistakes_are_explained() {
         let edge = Edge::new()?;
         let router = edge.start()?;

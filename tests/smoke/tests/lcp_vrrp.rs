@@ -121,7 +121,7 @@ lab_test! {
             Ok(())
         })?;
         until_answered(&edge, &router, Some(virtual_mac)).with_context(|| ours.said())?;
-        // What came from Linux is not saved.
+        // MAC and IP addresses from Linux are not saved.
         let files = tempfile::tempdir()?;
         let file = files.path().join("saved.yaml");
         router.cli(&format!("config save {}", file.display()))?;
@@ -134,7 +134,7 @@ lab_test! {
             row["class"] != "vrrp" || row["limited"] == 0
         }));
         drop(ours);
-        // It may have deleted its link itself.
+        // The daemon may have deleted its link itself.
         let _ = edge.plane.ip("link delete vrrp.51");
         until_master(&edge.other, true, &theirs)?;
         wait_until_seen(WAIT_LIMIT, "the MAC address to go", || {

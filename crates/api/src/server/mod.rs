@@ -1,6 +1,6 @@
 //! The socket server: one thread accepts clients, reads their requests and writes what their
-//! sockets did not take at once. It handles no request itself; the main thread does, in
-//! [`Hub::serve`](crate::Hub::serve), and it in turn never waits for a client.
+//! sockets did not take at once. The main thread handles the requests, in
+//! [`Hub::serve`](crate::Hub::serve), and never waits for a client.
 //!
 //! Everything that a client can make the server keep is bounded. Requests beyond [`Limits`] are
 //! left in its socket; replies beyond them make its requests wait; a client that still does not

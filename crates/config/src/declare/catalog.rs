@@ -125,7 +125,7 @@ impl<C> Catalog<C> {
         for path in theirs.iter().copied().chain(ours.iter().map(|rule| rule.path)) {
             grammar.support(path).map_err(NoRule)?;
         }
-        // What is supported of interfaces is of sub-interfaces, too, if there are any.
+        // Sub-interfaces support the keys of interfaces, too, if a feature has sub-interfaces.
         if theirs.iter().any(|path| path.starts_with("interfaces.*.sub-interfaces.*")) {
             for key in theirs.iter().filter_map(|path| path.strip_prefix("interfaces.*.")) {
                 grammar.support_if_known(&format!("interfaces.*.sub-interfaces.*.{key}"));
@@ -221,7 +221,7 @@ impl<C> Catalog<C> {
             if problems.is_empty() {
                 return Ok((Document::of(root, items), parts));
             }
-            // Each round takes something out. What refers to that is wrong in the next one.
+            // Each round takes something out. References to that are wrong in the next one.
             let out = take_out(&mut root, &problems);
             if out.is_empty() {
                 return Problems::check(name, problems).map(|()| Default::default());

@@ -262,7 +262,7 @@ mod tests {
             lines_of(&other, &more),
             ["- interfaces.host-a.mtu: 8000\n+ interfaces.host-a.mtu: 9000"]
         );
-        // Of a new port, everything is reported.
+        // Everything about a new port is reported.
         let lines = lines_of("interfaces:\n  host-a: {}\n", &running(""));
         assert_eq!(
             lines,

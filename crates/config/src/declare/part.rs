@@ -45,7 +45,7 @@ impl State {
 pub struct Part {
     steps: Vec<PathStep>,
     node: Node,
-    /// What is in force in its place.
+    /// The value in force in its place.
     instead: Option<Node>,
     /// Why it is not in force, in words.
     pub why: String,
@@ -131,7 +131,7 @@ impl Part {
     /// was added.
     pub fn add_to(&self, root: &mut Node) -> bool {
         if self.instead.is_some() && root.below(&self.steps) == self.instead.as_ref() {
-            // It was there, so it can be entered.
+            // Nobody has changed the value in its place, so the part replaces it.
             set(root, &self.steps, &self.node);
             return true;
         }
@@ -256,7 +256,7 @@ pub(crate) fn take_out(root: &mut Node, problems: &[Problem]) -> Vec<Part> {
     let mut marks = Marks::default();
     for problem in problems {
         let Some(steps) = root.steps_to(&problem.path).filter(|s| !s.is_empty()) else { continue };
-        // What is below a part of a list is not named in a way that lasts.
+        // Elements of a list have no lasting names, so the part ends at the element.
         let whole = steps.iter().position(|s| matches!(s, PathStep::At(_))).map(|at| at + 1);
         let steps = steps.into_iter().take(whole.unwrap_or(usize::MAX));
         let at = steps.fold(&mut marks, |at, step| at.below.entry(step).or_default());
@@ -264,7 +264,7 @@ pub(crate) fn take_out(root: &mut Node, problems: &[Problem]) -> Vec<Part> {
             .place
             .map_or_else(String::new, |p| format!(" (line {}, column {})", p.line, p.column));
         let message = match problem.unsupported {
-            // It has the path, too.
+            // The message repeats the path.
             true => problem.message.replacen(&format!(": {}", problem.path), "", 1),
             false => problem.message.clone(),
         };

@@ -158,7 +158,7 @@ fn recreated<'a>(is: &'a [Item], desired: &'a [Item]) -> Vec<&'a str> {
     let changed = |(key, (of, item)): (&&str, &(&'a str, &Item))| {
         let changes = match desired.get(key) {
             Some((_, new)) => new.set != item.set,
-            // It may be any, but not one that another needs.
+            // An item that is not desired may keep any value, unless another one claims its value.
             None => {
                 let claims = item.claims.as_deref().and_then(|c| claimed.get(c));
                 claims.is_some_and(|by| by != of)
@@ -233,7 +233,7 @@ fn by_needs<'a>(items: &[&'a Item]) -> Vec<&'a Item> {
     }
     let (mut placed, mut sorted) = (vec![false; items.len()], Vec::with_capacity(items.len()));
     for first in 0..items.len() {
-        // What must be placed; what it needs comes on top of it.
+        // Items to place; an item's needs come on top of it.
         let mut waiting = vec![(first, false)];
         while let Some((at, has_all)) = waiting.pop() {
             if has_all {

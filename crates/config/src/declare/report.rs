@@ -11,7 +11,7 @@ pub struct Problem {
     pub place: Option<Place>,
     /// Path of keys to it, `interfaces.host-eth0.mtu`; empty if there is none.
     pub path: String,
-    /// What is wrong, and what would be valid.
+    /// The fault, and what would be valid.
     pub message: String,
     /// True if the setting is valid but not supported yet.
     pub unsupported: bool,

@@ -148,8 +148,8 @@ const MAX_PATH: usize = 1024;
 /// Checks the path of a file that a command and a document name.
 ///
 /// # Errors
-/// What is wrong: it must be absolute, as the router runs in another directory than its users, and
-/// one word of a command line.
+/// If the path is not absolute (the router runs in another directory than its users), or is not one
+/// word of a command line.
 pub fn file_path(text: &str) -> Result<(), String> {
     let odd = |c: char| c.is_whitespace() || c.is_control() || ODD.contains(&c);
     if text.starts_with('/') && text.len() <= MAX_PATH && !text.contains(odd) {

@@ -151,7 +151,7 @@ trait Style: Sized {
 /// A key and its value; `None` at the end.
 type Entry<S> = Option<(String, <S as Style>::Node)>;
 
-/// What a part of a document is.
+/// Contents of a part of a document.
 enum Tree<S: Style> {
     Scalar(Value),
     List(Vec<S::Node>),
@@ -206,7 +206,7 @@ fn placed_entry<'de, S: Placed, A: MapAccess<'de>>(from: &mut A) -> Result<Entry
         return Ok(None);
     };
     let Read(mut node): Read<S> = from.next_value()?;
-    // What begins on a later line is found by its key.
+    // A value that begins on a later line than its key gets the key's place.
     let places = S::place(&node).zip(place(referenced));
     if places.is_some_and(|(value, key)| value.line > key.line) {
         S::move_to(&mut node, referenced);
@@ -302,7 +302,8 @@ impl Marked {
     }
 }
 
-/// What a text has at a place; none of what is not plain, such as a number in quotes with a tag.
+/// Returns the plain text at a place; `None` if it is not plain, such as a number in quotes with a
+/// tag.
 fn source(text: &str, at: Location) -> Option<&str> {
     let start = usize::try_from(at.span().byte_offset()?).ok()?;
     let length = usize::try_from(at.span().byte_len()?).ok()?;

@@ -98,7 +98,7 @@ impl StartupConfig {
     }
 }
 
-/// Parses arbitrary bytes as a file and as arguments; for fuzzing. It must not panic.
+/// Parses arbitrary bytes as a file and as arguments, without a panic; for fuzzing.
 pub fn fuzz_startup(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let args: Vec<&str> = text.split('\0').collect();

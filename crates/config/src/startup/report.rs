@@ -44,7 +44,7 @@ impl fmt::Display for Problems<'_> {
 pub struct Problem {
     /// `startup.conf:3:5` or `argument 4`.
     pub place: String,
-    /// What is wrong, and what would be valid.
+    /// The fault, and what would be valid.
     pub message: String,
     /// The line and a second one that marks the place in it.
     pub excerpt: String,
@@ -61,7 +61,7 @@ impl fmt::Display for Problem {
 pub struct Warning {
     /// `startup.conf:3:5` or `argument 4`.
     pub place: String,
-    /// What has no effect.
+    /// The setting that has no effect, and why.
     pub message: String,
 }
 

@@ -28,7 +28,7 @@ pub enum LinkError {
     /// A netlink request failed.
     #[error("cannot {what} over netlink")]
     Netlink {
-        /// What was attempted.
+        /// The attempted request.
         what: &'static str,
         /// The kernel's error.
         source: io::Error,
@@ -61,7 +61,7 @@ pub struct IfInfo {
     pub mtu: u32,
     /// Flags (`IFF_*`, netdevice(7)).
     pub flags: u32,
-    /// Whether it has no queueing discipline (`noqueue`), as is usual for virtual devices.
+    /// True if it has no queueing discipline (`noqueue`), as is usual for virtual devices.
     pub unqueued: bool,
     /// Speed in Mbit/s, if known. Not filled in by events and lists.
     pub speed_mbps: Option<u32>,
@@ -70,12 +70,12 @@ pub struct IfInfo {
 }
 
 impl IfInfo {
-    /// Whether the device is administratively up (`IFF_UP`).
+    /// Returns true if the device is administratively up (`IFF_UP`).
     pub fn is_up(&self) -> bool {
         self.flags & libc::IFF_UP as u32 != 0
     }
 
-    /// Whether it has a carrier (`IFF_RUNNING`).
+    /// Returns true if the device has a carrier (`IFF_RUNNING`).
     pub fn is_running(&self) -> bool {
         self.flags & libc::IFF_RUNNING as u32 != 0
     }

@@ -1,11 +1,12 @@
 //! Links of a namespace, kept as they are wanted and reported as they are: the means by which a
 //! router and Linux follow each other.
 //!
-//! A thread in the namespace does both, one after the other. It takes *orders*, which change a
-//! link, and listens to the kernel; whatever link either concerns is then looked at, and reported
-//! whole with the number of the last order that it has seen done. Notices only say where to look: a
-//! change that is no longer true is never reported, and a router's own change comes back as what it
-//! ordered. A report from before the last order says nothing about what that changes.
+//! A thread in the namespace does both, one after the other. The thread takes *orders*, which
+//! change a link, and listens to the kernel. Each link that either concerns is then looked at, and
+//! reported whole, with the number of the last order that the link has seen done. Notices only
+//! say where to look: a change that is no longer true is never reported, and a router's own change
+//! comes back as what it ordered. A report from before the last order says nothing about what that
+//! changes.
 
 use crate::{Namespace, NamespaceError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -89,7 +90,7 @@ impl fmt::Display for Refusal {
 pub struct Lower {
     /// Administrative state.
     pub up: bool,
-    /// It was down at some time since the last report.
+    /// True if the link was down at some time since the last report.
     pub was_down: bool,
     /// MTU in bytes.
     pub mtu: u32,
@@ -108,7 +109,8 @@ pub struct Seen {
     pub vrf: Option<u32>,
     /// The link that it is on; `None` if it is on none, or that is gone.
     pub lower: Option<Lower>,
-    /// It was down at some time since the last report, when the kernel takes IPv6 addresses away.
+    /// True if the link was down at some time since the last report: the kernel then takes IPv6
+    /// addresses away.
     pub was_down: bool,
     /// Changes of orders since the last report that the kernel refused.
     pub refused: Vec<Refusal>,
@@ -171,7 +173,7 @@ struct Room {
 
 impl Room {
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        // What a panic left behind is whole: each change is one assignment.
+        // A panic leaves the state whole: each change is one assignment.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,7 +183,7 @@ impl Room {
     }
 }
 
-/// A thread that keeps and reports links of a namespace. It ends when this is dropped.
+/// A thread that keeps and reports links of a namespace. Dropping this ends the thread.
 #[derive(Debug)]
 pub struct Mirror(Arc<Room>);
 

@@ -97,13 +97,13 @@ impl VnetHdr {
         [self.flags, self.gso_type, h0, h1, g0, g1, s0, s1, o0, o1]
     }
 
-    /// Whether the checksum is still to be completed.
+    /// Returns true if the checksum is still to be completed.
     #[inline]
     pub fn needs_csum(&self) -> bool {
         self.flags & Self::NEEDS_CSUM != 0
     }
 
-    /// Whether the packet is still to be segmented.
+    /// Returns true if the packet is still to be segmented.
     #[inline]
     pub fn is_gso(&self) -> bool {
         self.gso_type != Self::GSO_NONE
@@ -123,8 +123,8 @@ impl VnetHdr {
         self
     }
 
-    /// Whether a packet of `len` bytes would be cut into more segments than is accepted of one
-    /// packet: whoever sends it to a device chooses their size.
+    /// Returns true if a packet of `len` bytes would be cut into more segments than is accepted of
+    /// one packet: the sender chooses their size.
     #[inline]
     pub fn has_too_many_segments(&self, len: usize) -> bool {
         self.is_gso() && len > usize::from(self.gso_size.max(1)) * MAX_SEGMENTS

@@ -154,7 +154,7 @@ lab_test! {
         Ok(())
     }
 
-    /// What a link is on is reported with it, also if the kernel says nothing of the link itself.
+    /// A link's report includes the link below, also if the kernel says nothing of the link itself.
     fn a_link_follows_the_one_that_it_is_on() {
         let lab = Lab::new()?;
         lab.ns.ip("link add link twin name above type macvlan")?;
@@ -169,7 +169,7 @@ lab_test! {
         until("up", &|s| s.lower.is_some_and(|l| l.up && l.mtu == 1400))?;
         lab.ns.ip("link set twin down")?;
         lab.ns.ip("link set twin up")?;
-        // Of both changes the first is remembered.
+        // The report keeps the first of both changes.
         until("down and up", &|s| s.lower.is_some_and(|l| l.up && l.was_down))?;
         lab.ns.ip("link delete above")?;
         until("deleted alone", &|s| s.link.is_none() && s.lower.is_some())?;

@@ -64,7 +64,7 @@ pub struct HostSide {
     pub mac: Option<MacAddr>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
-    /// It is left down; others are brought up.
+    /// True to leave it down; others are brought up.
     pub down: bool,
     /// Bridge to be a port of.
     pub bridge: Option<String>,
@@ -85,7 +85,7 @@ pub struct TapConfig {
     pub id: Option<u32>,
     /// Lowest number that is taken without an `id`.
     pub least_id: u32,
-    /// Who made it, and how that unmakes it: "the pair of eth0 (`lcp delete eth0')". The user does
+    /// Its owner, and how that unmakes it: "the pair of eth0 (`lcp delete eth0')". The user does
     /// not delete it, and it is no part of the configuration.
     pub owner: Option<String>,
     /// Name of the interface instead of `tap<id>` or `tun<id>`.

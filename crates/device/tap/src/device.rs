@@ -271,7 +271,7 @@ pub struct HostView {
     pub ifindex: u32,
     /// There is none now: name and index are those that it had.
     pub is_away: bool,
-    /// It was there before this router.
+    /// True if the device was there before this router.
     pub was_there: bool,
 }
 
@@ -458,7 +458,7 @@ impl Tap {
         if !up {
             self.set_carrier(false)?;
         }
-        // What was dropped while the interface was down is no loss.
+        // Drops while the interface was down are no loss.
         self.ask_dropped(c, sw_if);
         self.is_up.set(up);
         self.rx.notify(c, self.input, || ToInput::Admin { sw_if, up });

@@ -67,7 +67,7 @@ pub(crate) struct Host {
     pub(crate) info: IfInfo,
     /// Segmentation of UDP is supported.
     pub(crate) splits_udp: bool,
-    /// It was there before.
+    /// True if the device was there before.
     adopted: bool,
     /// The service manager keeps it over a restart of the router.
     is_kept: bool,

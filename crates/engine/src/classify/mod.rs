@@ -45,7 +45,7 @@ pub struct Table {
     pub sessions: BTreeMap<Vec<u8>, Session>,
 }
 
-/// What a session says of the packets that it hits. Traces and captures take them all.
+/// A session's effect on the packets that it hits. Traces and captures take them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Where they would go.
@@ -481,7 +481,7 @@ impl Classifier {
             let leads = self.first.values_mut().chain(&mut self.shown);
             leads.filter(|first| **first == index).for_each(|first| *first = next);
         }
-        // It exists, and nothing leads to it.
+        // The table exists, and nothing leads to it.
         let _ = self.remove(index, false);
     }
 }
@@ -554,7 +554,7 @@ mod tests {
         assert_eq!(all.tables().count(), 0);
     }
 
-    /// What one user does to a chain leaves the others all that it does not remove.
+    /// A user's change of a chain leaves the others all that it does not remove.
     #[test]
     fn users_share_chains() {
         let mut all = Classifier::default();

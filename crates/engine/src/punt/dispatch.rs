@@ -59,7 +59,7 @@ impl Dispatch {
 impl Node for Dispatch {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let reason = Reason::of(&p);
-        // It may have been released while the packet was on its way.
+        // The reason may have been released while the packet was on its way.
         let Some(receiver) = self.punt.0.load(cx.guard()).node(reason) else {
             return Verdict::drop(NO_RECEIVER);
         };

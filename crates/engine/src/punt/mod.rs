@@ -23,7 +23,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 /// Maximum number of reasons.
 pub const MAX_REASONS: usize = 64;
 
-/// What kind of packets a reason is for.
+/// Kind of packets that a reason is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Packets to the router itself that none of its protocols takes.
@@ -148,7 +148,7 @@ impl Redirected {
     }
 }
 
-/// What a protocol's node needs in order to punt.
+/// Receivers of packets that a protocol's node punts.
 pub struct Punt(Arc<Snapshot<Receivers>>);
 
 impl Punt {

@@ -50,7 +50,7 @@ impl FromStr for Port {
     }
 }
 
-/// Has a port punted from now on, or no longer. What is so already is fine.
+/// Has a port punted from now on, or no longer. Repeating a setting is no error.
 ///
 /// # Errors
 /// [`PuntError::Ports`].

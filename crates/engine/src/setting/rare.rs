@@ -1,4 +1,4 @@
-//! What few settings need.
+//! Properties that few settings need.
 
 use super::form::Form;
 use thalweg_cli::Output;
@@ -25,7 +25,7 @@ pub struct Rare<V: 'static> {
     pub needs: Option<&'static str>,
     /// Alternative paths of the command.
     pub aliases: &'static [&'static str],
-    /// It goes with the object that it is of ([`Item::attribute`]).
+    /// True if it goes with the object that it is of ([`Item::attribute`]).
     pub attribute: bool,
 }
 

@@ -15,7 +15,7 @@ use thalweg_config::declare::{
 use thalweg_engine::{Absent, await_all, take_absent};
 use thalweg_graph::Control;
 
-/// What to do if a command fails.
+/// Reaction to a command that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Roll back everything.
@@ -50,8 +50,7 @@ pub(crate) type Touched = Arc<HashSet<String>>;
 pub(crate) struct Back {
     /// The configuration.
     pub(crate) to: Loaded,
-    /// What the change was about that is taken back: what others have changed since stays. `None`
-    /// takes back everything.
+    /// Items that the change was about: later changes by others stay. `None` takes back everything.
     pub(crate) only: Option<Touched>,
 }
 
@@ -66,7 +65,7 @@ pub(crate) enum End {
     Failed,
 }
 
-/// What another thread makes ready of an application.
+/// Preparation of an application, by another thread.
 struct Planned {
     target: Target,
     plan: Plan,
@@ -84,7 +83,7 @@ struct Lost {
     absent: Option<Absent>,
 }
 
-/// What a finished application has left undone.
+/// Rest that a finished application has left undone.
 #[derive(Default)]
 struct Left {
     /// Commands that are still missing, or were undone meanwhile.
@@ -102,7 +101,7 @@ const SEE: &str = "see `show configuration unresolved'";
 
 /// Phase of an application.
 enum Phase {
-    /// What is unresolved is being tried again; that takes a moment.
+    /// Trying unresolved parts again, which takes a moment.
     Waiting(Source),
     /// Computing the commands to run.
     Planning(Work<Planned>),
@@ -134,7 +133,7 @@ pub struct Apply {
     failures: usize,
     /// The first failure; if set, the application is rolling back.
     failure: Option<String>,
-    /// The first removal that failed. What it was to remove may have gone with something before:
+    /// The first removal that failed. Its object may have gone with something before:
     /// verifying tells.
     doubtful: Option<String>,
     /// Keys of items that could not be applied, and why.
@@ -342,7 +341,7 @@ impl Apply {
                             return self.finish(c, end);
                         }
                     }
-                    // What cannot be verified does not stay.
+                    // Items that cannot be verified do not stay.
                     Some(Err(e)) if self.mode == Mode::AllOrNothing && self.failure.is_none() => {
                         self.roll_back(c, format!("cannot verify: {e}"));
                     }
@@ -372,7 +371,7 @@ impl Apply {
             Some(current) => current,
             None => {
                 let Some(step) = self.steps.pop_front() else { return Ok(None) };
-                // What needs something that could not be set is not tried.
+                // Skip a step that needs something that could not be set.
                 let lost = step.needs.iter().find_map(|n| self.lost.get(n));
                 if let Some(lost) = lost.filter(|_| step.phase != Purpose::Prune) {
                     let why = lost.why.clone();
@@ -440,8 +439,7 @@ impl Apply {
         }
     }
 
-    /// Starts the rollback of what this application has changed. What others have changed meanwhile
-    /// stays.
+    /// Starts the rollback of this application's changes. Changes by others meanwhile stay.
     fn roll_back(&mut self, c: &mut Control, wrong: String) {
         self.failure = Some(wrong);
         work::drop_in_background(std::mem::take(&mut self.steps));
@@ -486,7 +484,7 @@ impl Apply {
             let plan = now.plan_to(&goal);
             let (own, others): (Vec<Step>, Vec<Step>) =
                 plan.steps.into_iter().partition(|step| is_touched(step, &touched));
-            // What others have removed meanwhile is not wanted back.
+            // Settings that others have removed meanwhile are not wanted back.
             let mut parts = wrong.to_vec();
             parts.extend(not_in_force(&goal, &now, &own, &lost));
             parts.iter_mut().for_each(|part| part.note_instead(now.root()));

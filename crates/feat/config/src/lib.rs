@@ -1,7 +1,7 @@
 //! The configuration as a whole: shown, planned, applied, saved, confirmed, rolled back.
 //!
-//! What can be configured is declared by the sections of other features
-//! (`thalweg_config::declare`); this one knows none of them.
+//! Sections of other features declare all settings (`thalweg_config::declare`); this feature knows
+//! none of them.
 //!
 //! * [`apply`]: applying a document, one command after the other, with rollback on failure.
 //! * [`store`]: the router's configuration file and its revisions.

@@ -81,7 +81,7 @@ pub(crate) struct Pending {
     back: Back,
 }
 
-/// Whether a configuration is being applied.
+/// Application of a configuration, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
     /// None.

@@ -76,7 +76,7 @@ impl Store {
         &self.file
     }
 
-    /// Whether another path leads to the file.
+    /// Returns true if `path` leads to the file, also by links.
     pub fn is_at(&self, path: &Path) -> bool {
         let resolved = |p: &Path| fs::canonicalize(p).or_else(|_| std::path::absolute(p)).ok();
         resolved(path) == resolved(&self.file)
@@ -99,15 +99,15 @@ impl Store {
         name.into()
     }
 
-    /// Whether a text of the file itself was edited by hand: it is not that of the last revision.
+    /// Returns true if the file's text was edited by hand: it is not that of the last revision.
     fn is_edited(text: &str, revisions: &[Revision]) -> bool {
         // A revision that cannot be read is another text in any case.
         let last = revisions.first().and_then(|r| read(&r.path).ok());
         last.as_deref() != Some(text)
     }
 
-    /// What can be rolled back to, by the number of steps back: revisions, latest first, after the
-    /// file itself if that was edited by hand.
+    /// Returns the texts to roll back to, by the number of steps back: revisions, latest first,
+    /// after the file itself if that was edited by hand.
     ///
     /// # Errors
     /// If the file or the directory exists and cannot be read.
@@ -176,7 +176,7 @@ impl Store {
     /// # Errors
     /// If the system fails; the previous text is unchanged then.
     pub fn save(&self, text: &str) -> Result<bool, FileError> {
-        // It guards files, which another thread's panic does not change.
+        // The lock guards files, which another thread's panic does not change.
         let _alone = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.saved()?;
         if before.as_deref() == Some(text) {
@@ -201,7 +201,7 @@ impl Store {
                 edited_path = Some(path_of(number));
                 number += 1;
             }
-            // Who started the router named this file: a link to another place is kept.
+            // The user who started the router named this file: a link to another place is kept.
             let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
             // Both are on disk before either has its name. The file comes first: a text that was
             // not saved must not be there to roll back to, even if the router is killed in between.

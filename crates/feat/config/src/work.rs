@@ -26,7 +26,7 @@ const FEW_BYTES: u64 = 32 << 10;
 /// Which configuration a task gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// What is in force.
+    /// The settings in force.
     InForce,
     /// With the settings that are not in force yet.
     Whole,
@@ -40,7 +40,7 @@ pub(crate) type Loaded = (Arc<Document>, Arc<Vec<Part>>);
 pub(crate) enum Source {
     /// A document in memory.
     Ready(Arc<Document>, Arc<Vec<Part>>),
-    /// What is in force, and what is not yet.
+    /// The settings in force, and those that are not yet.
     Unresolved(Arc<Vec<Part>>),
     /// In a file that a client named.
     File(PathBuf),
@@ -105,7 +105,7 @@ impl Source {
                     None => catalog.load(&name, &text)?,
                 }
             }
-            // What is wrong in a private file would be kept, and listed for all.
+            // Faults of a private file would be kept, and listed for all.
             Source::File(file) => {
                 let text = client::read(file, MAX_TEXT as u64)?;
                 match text.is_private() {

@@ -25,8 +25,8 @@ pub(crate) struct Receiver<'t> {
     pub(crate) sw_if: SwIfIndex,
     pub(crate) row: &'t IfRow,
     pub(crate) all: &'t IfTable,
-    /// It has no device: what is before its frames is none of theirs, such as the labels of a
-    /// pseudowire, or what a bridge port's tags left.
+    /// True if it has no device: the bytes before a frame are not its own, such as the labels of a
+    /// pseudowire, or the rest of a bridge port's tags.
     pub(crate) has_no_device: bool,
 }
 
@@ -50,7 +50,7 @@ impl Receiver<'_> {
     /// Returns the length of the header that a packet of this ethertype came with, if that is
     /// known: a packet that a route or a label has this interface receive came with another one.
     fn received(&self, before: &[u8], stepped: usize, kind: u16) -> Option<usize> {
-        // What a device receives may have a tag that says a priority only, too.
+        // Frames received by a device may also have a tag with only a priority.
         let own = HEADER_LEN + self.row.tags.as_slice().len();
         let len = if self.has_no_device { own } else { stepped };
         let tags = len.checked_sub(HEADER_LEN).filter(|_| len <= stepped)?;
@@ -64,7 +64,7 @@ impl Receiver<'_> {
 fn write(to: &mut [u8], row: &IfRow, kind: u16) {
     let end = to.len() - 2;
     to[..6].copy_from_slice(&row.mac.0);
-    // Of nobody in particular: a locally administered address.
+    // The source is nobody in particular: a locally administered address.
     to[6..12].copy_from_slice(&[2, 0xfe, 0, 0, 0, 0]);
     to[12..end].copy_from_slice(row.tags.as_slice());
     to[end..].copy_from_slice(&kind.to_be_bytes());

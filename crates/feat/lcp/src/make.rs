@@ -39,7 +39,7 @@ pub struct Wanted {
 /// The arcs on which a pair's interface and its router's end have features, and the nodes there.
 type Features = &'static [(&'static str, &'static str)];
 
-/// Of an interface with a TAP or VLAN twin.
+/// Features of an interface with a TAP or VLAN twin.
 const PHY: Features = &[
     ("ip4-punt", "linux-cp-punt"),
     ("ip6-punt", "linux-cp-punt"),
@@ -48,7 +48,7 @@ const PHY: Features = &[
     ("ip6-local", "linux-cp-nd-phy"),
     ("arp", "linux-cp-arp-phy"),
 ];
-/// Of its router's end.
+/// Features of its router's end.
 const HOST: Features = &[
     ("ip4-unicast", "linux-cp-xc-ip4"),
     ("ip4-multicast", "linux-cp-xc-ip4"),
@@ -56,14 +56,14 @@ const HOST: Features = &[
     ("ip6-multicast", "linux-cp-xc-ip6"),
     ("arp", "linux-cp-arp-host"),
 ];
-/// Of an interface with a TUN twin.
+/// Features of an interface with a TUN twin.
 const PHY_L3: Features = &[
     ("ip4-punt", "linux-cp-punt-l3"),
     ("ip6-punt", "linux-cp-punt-l3"),
     ("ip4-multicast", "linux-cp-mcast-ip4"),
     ("ip6-multicast", "linux-cp-mcast-ip6"),
 ];
-/// Of its router's end.
+/// Features of its router's end.
 const HOST_L3: Features = &[
     ("ip4-unicast", "linux-cp-xc-l3-ip4"),
     ("ip4-multicast", "linux-cp-xc-l3-ip4"),
@@ -170,7 +170,7 @@ fn check(c: &Control, wanted: &Wanted) -> Result<InterfaceView, Error> {
     }
 }
 
-/// What was made: the router's end, how, and the namespace.
+/// A new twin: the router's end, how it was made, and the namespace.
 type Twins = (SwIfIndex, Made, Option<String>);
 
 /// Makes the TAP of an interface, or its TUN.
@@ -371,7 +371,7 @@ fn set_features(c: &mut Control, pair: &Pair, on: bool, gone: Option<SwIfIndex>)
 /// Says by which index the kernel knows the twin of an interface, or that it has none.
 pub(crate) fn name_twin(c: &mut Control, phy: SwIfIndex) {
     let ifindex = pairs::ifindex(c, phy);
-    // It may be gone.
+    // The interface may be gone.
     let _ = interface::set_twin(c, phy, ifindex);
 }
 

@@ -62,7 +62,7 @@ pub(crate) const OWN_NAMESPACE: &str = "/proc/self/ns/net";
 /// Most bytes of a namespace's name: binary API messages have 32, with the one that ends it.
 pub(crate) const LONGEST_NAMESPACE: usize = 31;
 
-/// Sets the namespace of pairs that name none. Those that are there stay where they are.
+/// Sets the namespace of pairs that name none. Existing pairs stay where they are.
 ///
 /// # Errors
 /// If the name is too long, or no word of a document.

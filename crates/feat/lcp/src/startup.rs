@@ -10,7 +10,7 @@ use thalweg_graph::Control;
 const WORDS: &str =
     "default netns <namespace>, lcp-auto-subint, lcp-sync, num-rx-queues <n>, num-tx-queues <n>";
 
-/// What the stanza says.
+/// Options from the stanza.
 static DEFAULTS: OnceLock<Options> = OnceLock::new();
 
 /// Returns the settings that hold by default.

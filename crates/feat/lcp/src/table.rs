@@ -102,7 +102,7 @@ pub(crate) fn update(c: &Control, change: impl FnOnce(&mut Table)) {
     });
 }
 
-/// What a node reads.
+/// Returns the table that a node reads.
 pub(crate) fn of(cx: &BuildCx<'_>) -> Arc<Snapshot<Table>> {
     cx.shared()
 }

@@ -48,7 +48,7 @@ fn packets_arrive_as_they_came() {
         let group = MacAddr([1, 0, 0x5e, 0, 0, 5]);
         let ospf = packet([224, 0, 0, 5].into(), 1, 89);
         passes(&mut lab, 0, 2, framed(group, host_mac(0, 2), ethertype::IPV4, &ospf));
-        // Of others, the router's interfaces without a twin refuse them.
+        // Interfaces without a twin refuse such packets.
         lab.receive(1, vec![framed(group, host_mac(1, 2), ethertype::IPV4, &ospf)]);
         assert!(lab.sent().is_empty());
         let bgp = Packet::new().ipv6(ip6::ip(0, 2), ip6::ip(0, 1)).tcp(40_000, 179).build();
@@ -238,7 +238,7 @@ fn a_class_has_a_limit_of_its_own() {
     let shown = lab.cli("show punt");
     let row = shown.lines().find(|line| line.starts_with("other")).unwrap();
     assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["other", "2000", "1", "1"]);
-    // What was counted stays when the pair goes.
+    // Counts stay when the pair goes.
     delete(&mut lab.c, SwIfIndex(1)).unwrap();
     assert_eq!(gate::all(&lab.c)[crate::class::Class::Other as usize].limited, 1);
     lab.settle();

@@ -148,7 +148,7 @@ lab_test! {
         Ok(())
     }
 
-    /// What the kernel removes without a word goes here, too.
+    /// Routes that the kernel removes without a word go here, too.
     fn links_that_go_take_their_routes() {
         let mut r = Router::new()?;
         r.ip("route add 192.0.2.0/24 via 10.1.0.2");

@@ -82,7 +82,7 @@ impl Pair {
         self.lab.c.state::<Neighbors>().borrow().find(self.phy(), ip).is_some()
     }
 
-    /// What Linux shows of the twin.
+    /// Returns Linux's view of the twin.
     fn linux(&self) -> String {
         self.ns.ip("address show dev e0").unwrap_or_default()
     }
@@ -228,7 +228,7 @@ lab_test! {
         Ok(())
     }
 
-    /// What the kernel refuses is ordered once, and again when something has changed.
+    /// A change that the kernel refuses is ordered once, and again when something has changed.
     fn a_refused_order_is_not_repeated() {
         let mut p = Pair::new("")?;
         p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "1")?;
@@ -360,7 +360,7 @@ lab_test! {
             p.ns.ip("address delete 192.0.2.100/32 dev v1")?;
             p.until("no address", |p| macs(p) == [written]);
         }
-        // What is found may be what is written; what was written stays.
+        // A found address may equal a written one; the written one stays.
         p.ns.ip(&format!("link set v1 address {written}"))?;
         p.ns.ip("address add 192.0.2.100/32 dev v1")?;
         p.ns.ip("link add link e0 name v2 address 02:00:00:00:00:45 type macvlan mode private")?;
@@ -382,7 +382,7 @@ lab_test! {
         Ok(())
     }
 
-    /// What watches twins does not keep their namespace, and a new one of its name gets twins.
+    /// Watching twins does not keep their namespace, and a new one of its name gets twins.
     fn a_namespace_goes_and_comes_back() {
         let name = format!("thalweg-lcp-{}", std::process::id());
         let mut ns = Netns::named(&name)?;

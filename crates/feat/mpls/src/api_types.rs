@@ -44,7 +44,7 @@ pub(crate) fn key(route: &MplsRoute) -> Result<(TableId, Key), Retval> {
 /// Converts the paths of a message.
 pub(crate) fn vias(route: &MplsRoute) -> Result<Vec<Via>, Retval> {
     let all = route.mr_paths.iter().map(via).collect::<Result<Vec<Via>, Retval>>()?;
-    // What is popped says what is behind it: a path that says otherwise would mislead packets.
+    // The popped label says what is behind it: a path that says otherwise would mislead packets.
     let popped = |via: &Via| match via {
         Via::Ip6(_) => Some(EOS_IP6),
         Via::Path(p) if p.labels.sent().as_slice().is_empty() => match (p.kind, p.next_hop) {

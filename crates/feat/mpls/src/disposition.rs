@@ -102,8 +102,8 @@ fn verdict(frame: &Frame, each: &mut [Verdict], rest: Rows, to: Verdict) -> Fram
 }
 
 /// Gives a packet TTL and class of a label. Its TTL never grows: another router may have put the
-/// label before it with a TTL of its own. What else the DSCP says stays if the class is the same;
-/// ECN always does. A wrong checksum stays wrong.
+/// label before it with a TTL of its own. The rest of the DSCP stays if the class is the same; ECN
+/// always does. A wrong checksum stays wrong.
 pub(crate) fn take_over(packet: &mut [u8], entry: Entry) {
     let class = entry.traffic_class();
     match packet {

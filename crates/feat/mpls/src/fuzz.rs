@@ -1,5 +1,5 @@
-//! What fuzzing calls: everything that reads labelled packets, with nothing to expect but that it
-//! returns, and that what is not understood stays as it was.
+//! Entry points for fuzzing: everything that reads labelled packets. The only expectations are that
+//! it returns, and that a packet that is not understood stays as it was.
 
 use crate::disposition::take_over;
 use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6};

@@ -1,7 +1,7 @@
 //! Label tables as workers read them.
 //!
-//! A table is an array of one word per label and bottom-of-stack bit: a look-up is one load. Of its
-//! 16 MiB only the pages with labels are committed.
+//! A table is an array of one word per label and bottom-of-stack bit: a look-up is one load. The
+//! table reserves 16 MiB; only the pages with labels are committed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ const ENTRIES: usize = 1 << 21;
 pub struct Key {
     /// The label.
     pub label: Label,
-    /// It is the bottom of the stack.
+    /// True at the bottom of the stack.
     pub eos: bool,
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Display for Key {
 pub struct Behind {
     /// Its version.
     pub version: Version,
-    /// It takes over TTL and class of the label.
+    /// True if the packet takes over TTL and class of the label.
     pub uniform: bool,
 }
 
@@ -66,15 +66,15 @@ impl Behind {
 pub enum To {
     /// To an adjacency or group.
     Sent(Dpo),
-    /// It is looked up in a table.
+    /// Into a look-up in a table.
     LookedUp(TableId),
-    /// It is looked up in the table of the interface that it came by.
+    /// Into a look-up in the table of the interface that it came by.
     Here,
-    /// It is looked up as if it had come by another interface.
+    /// Into a look-up as if it had come by another interface.
     Received(u32),
 }
 
-/// What becomes of a label.
+/// Action on packets with a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Nobody has bound it.
@@ -187,12 +187,12 @@ impl Leaves {
     }
 }
 
-/// What becomes of an IPv4 packet whose last label was popped.
+/// Fate of an IPv4 packet whose last label was popped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Popped {
-    /// It goes to an adjacency or group.
+    /// Goes to an adjacency or group.
     Sent(Dpo),
-    /// It is looked up in a table.
+    /// Goes into a look-up in a table.
     LookedUp(TableId),
 }
 

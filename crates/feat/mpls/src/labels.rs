@@ -35,7 +35,7 @@ struct Route {
     /// The prefix whose route it follows; the paths are that route's then.
     bound: Option<Bound>,
     action: Action,
-    /// What leads to the object in the action, and by which family's routes.
+    /// Paths that lead to the action's object, and the family whose routes they follow.
     held: Option<(Version, Followed)>,
 }
 
@@ -48,7 +48,7 @@ pub struct LabelView {
     pub vias: Vec<Via>,
     /// The prefix whose route it follows.
     pub bound: Option<Bound>,
-    /// What becomes of it.
+    /// The action on its packets.
     pub action: Action,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// What label tables do and tunnels are, for descriptions of packets.
+/// Label tables and tunnels, for descriptions of packets.
 struct Steps {
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
@@ -397,7 +397,7 @@ fn leave_interface(c: &mut Control, sw_if: SwIfIndex) -> bool {
                 continue;
             }
             let bound = route.bound;
-            // What is left was there before: it resolves.
+            // The remaining paths were there before: they resolve.
             if (left.is_empty() && bound.is_none()) || mpls.put(c, id, key, left, bound).is_err() {
                 mpls.remove(c, id, key);
             }
@@ -450,7 +450,7 @@ pub fn unbind(c: &mut Control, id: TableId, label: Label, from: Bound) -> Result
     }
     mpls.bound.remove(&from);
     mpls.remove_both(c, id, label);
-    // It may have gone with its table.
+    // The route may have gone with its table.
     let _ = from.watch(c, false);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What becomes of a label with the paths that it has.
+//! Resolution of a label's paths into an action.
 
 use crate::error::MplsError;
 use crate::label_table::{Action, Behind, Key, To};
@@ -32,7 +32,7 @@ fn behind(vias: &[Via], bound: Option<Bound>) -> Result<Version, MplsError> {
     }
 }
 
-/// What becomes of a label, and what leads to its object by which family's routes.
+/// The action of a label, the paths to its object, and the family whose routes they follow.
 pub(crate) type Resolved = (Action, Option<(Version, Followed)>);
 
 /// Returns what becomes of a label with these paths, or those of the prefix that it is bound to.

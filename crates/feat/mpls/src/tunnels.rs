@@ -21,7 +21,7 @@ use thalweg_tables::snapshot;
 pub const MAX_TUNNELS: u32 = 16_384;
 /// Device type, as VPP's clients know it.
 const DEV_TYPE: &str = "MPLS tunnel device";
-/// What the names of tunnels begin with.
+/// Start of the names of tunnels.
 pub(crate) const PREFIX: &str = "mpls-tunnel";
 
 /// A tunnel.
@@ -31,13 +31,13 @@ pub struct Tunnel {
     pub number: u32,
     /// Its interface.
     pub sw_if: SwIfIndex,
-    /// It carries Ethernet frames.
+    /// True if it carries Ethernet frames.
     pub layer2: bool,
-    /// It puts a control word before frames (RFC 4385).
+    /// True if it puts a control word before frames (RFC 4385).
     pub control_word: bool,
     /// Its paths, in order.
     pub paths: Vec<Path>,
-    /// What leads there, by what it carries.
+    /// Followed paths, by the kind of packets that the tunnel carries.
     held: Vec<(LinkType, Followed)>,
 }
 
@@ -49,12 +49,12 @@ impl Tunnel {
     }
 }
 
-/// What a new tunnel is.
+/// Properties of a new tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelKind {
-    /// It carries Ethernet frames.
+    /// True if it carries Ethernet frames.
     pub layer2: bool,
-    /// It puts a control word before them.
+    /// True if it puts a control word before them.
     pub control_word: bool,
 }
 
@@ -209,7 +209,7 @@ pub fn create(
     tunnels.borrow_mut().all.insert(sw_if, tunnel);
     interface::take_instance(c, PREFIX, number);
     if let Err(e) = set_paths(c, sw_if, paths) {
-        // It was made just now.
+        // The interface was made just now.
         let _ = interface::delete(c, sw_if);
         return Err(e);
     }

@@ -1,4 +1,4 @@
-//! What a label is bound to: paths, or a prefix of an IP table.
+//! Bindings of a label: paths, or a prefix of an IP table.
 
 use std::net::IpAddr;
 use thalweg_device::SwIfIndex;

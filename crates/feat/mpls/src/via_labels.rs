@@ -20,11 +20,11 @@ const TIDY: Duration = Duration::from_millis(500);
 /// Objects tried again at once.
 const TRIED: usize = 256;
 
-/// What objects follow.
+/// Labels that objects follow.
 #[derive(Default)]
 struct Following {
     held: BTreeMap<ViaLabel, (Version, Followed)>,
-    /// Those that led to themselves, or by too many levels, when they were resolved: other routes
+    /// Labels that led to themselves, or by too many levels, when they were resolved: other routes
     /// may have changed that.
     looping: BTreeSet<ViaLabel>,
 }

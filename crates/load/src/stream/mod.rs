@@ -267,9 +267,9 @@ pub enum PlanError {
     /// Compiled streams exceed a limit.
     #[error("{sum} {what} in all streams: the limit is {most}")]
     Large {
-        /// What.
+        /// The counted objects.
         what: &'static str,
-        /// How many.
+        /// Their number.
         sum: usize,
         /// The limit.
         most: usize,

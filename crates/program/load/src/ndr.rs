@@ -28,7 +28,7 @@ use super::work::{Wanted, Work, tunable};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What is searched for
+    /// Quantity to search for
     #[arg(long = "goal", value_name = "GOAL", value_enum, default_values = ["ndr", "pdr"])]
     goals: Vec<GoalName>,
     /// Profile with streams or connections, instead of connections by options: a file, or one that

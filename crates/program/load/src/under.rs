@@ -15,7 +15,7 @@ use super::set::Set;
 /// The device.
 #[derive(clap::Args)]
 pub(super) struct Under {
-    /// What the device under test does with the packets of its two ports
+    /// Action of the device under test on packets of its two ports
     #[arg(long, value_enum, default_value = "tracker")]
     pub(super) device: Set,
     /// The device stands between virtual Ethernet pairs, in namespaces made for it; without, it is

@@ -142,7 +142,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
             with_file("config plan", file.as_deref(), true)? + shown(*verbose)
         }
         Verb::Apply { file, best_effort, confirm, verbose } => {
-            // What is wrong is kept as unresolved then.
+            // The router then keeps the faulty parts as unresolved.
             let command = with_file("config apply", file.as_deref(), !best_effort)?;
             let option = if *best_effort { " best-effort" } else { "" };
             command + option + &confirmed(*confirm) + shown(*verbose)

@@ -1,4 +1,4 @@
-//! What the router is made of.
+//! The router's features.
 
 use thalweg_engine::Feature;
 

@@ -44,7 +44,7 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a source file sets a constant to.
+/// Returns the value of a constant in a source file.
 fn constant(file: &str, name: &str) -> u64 {
     let path = crates().join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
@@ -158,7 +158,7 @@ fn features_need_those_whose_crates_they_use() {
     let mut names = BTreeMap::new();
     for folder in folders.chain([crates().join("fib")]) {
         let text = fs::read_to_string(folder.join("src/lib.rs")).expect("a source file");
-        // What drivers share is no feature.
+        // Code that drivers share is no feature.
         let Some((_, feature)) = text.split_once("pub static FEATURE") else { continue };
         let name = feature.split('"').nth(1).expect("a name").to_owned();
         let (package, uses) = manifest(&folder);

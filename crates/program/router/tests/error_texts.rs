@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What an error's attribute begins with.
+/// Start of an error's attribute.
 const ATTRIBUTE: &str = "#[error(";
 
 /// Functions that make errors of texts.

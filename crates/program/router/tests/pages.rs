@@ -87,7 +87,7 @@ fn check(page: &str, words: &[&str], least: usize) {
     }
     let mut router = Router::new();
     for line in in_tables(page, words) {
-        // What it needs may be missing, but it is a command.
+        // The command may lack an object that it needs, but it is a command.
         let (text, _) = router.run(line);
         let wrong = ["expected ", "unknown input", "ambiguous input", "unexpected "];
         let bare = text.contains(": missing ");

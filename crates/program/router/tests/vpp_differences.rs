@@ -11,7 +11,7 @@ use thalweg_program_router::vpp::WORDS;
 
 const PAGE: &str = include_str!("../../../../docs/vpp-differences.md");
 
-/// What the words of the page work on.
+/// Objects that the words of the page work on.
 const PRELUDE: &str = "
     set interface ip address test0 10.0.0.1/24
     set interface ip address test1 203.0.113.1/24
@@ -120,7 +120,7 @@ fn words_without_figures_say_why_in_one_line() {
     router.0.c.shut_down();
 }
 
-/// What a row of the page says of names that VPP's users look for is so.
+/// The page's rows on names that VPP's users look for are true.
 #[test]
 fn nodes_and_counters_of_the_page_exist() {
     let mut router = Router::new();

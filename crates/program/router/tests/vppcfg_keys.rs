@@ -67,7 +67,7 @@ fn put(node: &mut Node, steps: &[&str], value: Value) {
     }
 }
 
-/// What values speak of.
+/// Returns objects that values refer to.
 fn others() -> Node {
     let mut root = Node::default();
     for name in [["interfaces", "host-eth0"], ["interfaces", "pg1"], ["loopbacks", "loop0"]] {

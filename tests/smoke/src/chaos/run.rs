@@ -420,7 +420,7 @@ fn devices(ns: &Netns) -> Result<Vec<String>> {
 }
 
 fn interfaces(subject: &mut Subject) -> Result<Vec<String>> {
-    // Those with many things on them go in slices.
+    // Interfaces with many settings go in slices.
     let begun = Instant::now();
     loop {
         let shown: serde_json::Value =

@@ -73,7 +73,7 @@ pub fn secondary_macs(c: &Control, sw_if: SwIfIndex) -> Result<Arc<[MacAddr]>, D
 pub(crate) struct FoundMacs {
     /// By the interface that they were found for: the one that has them, and the addresses.
     by_user: BTreeMap<SwIfIndex, (SwIfIndex, BTreeSet<[u8; 6]>)>,
-    /// Those of an interface that nobody has written.
+    /// Addresses of an interface that nobody has written.
     only_found: BTreeSet<(SwIfIndex, [u8; 6])>,
 }
 

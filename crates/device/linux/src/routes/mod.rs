@@ -114,7 +114,7 @@ pub struct RouteState {
     pub memory: usize,
     /// Bytes of notices that the kernel keeps.
     pub buffer: usize,
-    /// What is left out.
+    /// Counts of routes and objects that are left out.
     pub left: Left,
     /// All that there was at the start has been listed.
     pub complete: bool,
@@ -152,7 +152,7 @@ impl Room {
     }
 }
 
-/// A thread that follows the routes of a namespace. It ends when this is dropped.
+/// A thread that follows the routes of a namespace. Dropping this ends the thread.
 #[derive(Debug)]
 pub struct Routes(Arc<Room>);
 
@@ -232,7 +232,7 @@ impl Routes {
         self.0.lock().shadow.find(tables, destination)
     }
 
-    /// Hands `each` the route of every destination that the kernel uses. It waits meanwhile.
+    /// Hands `each` the route of every destination that the kernel uses. The thread waits.
     pub fn each(&self, each: impl FnMut(Change)) {
         self.0.lock().shadow.each(each);
     }

@@ -1,8 +1,8 @@
 //! The kernel's routes and next-hop objects as they were last seen, and which of them the router
 //! has not taken yet.
 //!
-//! Of the routes of a destination the kernel uses the one with the lowest metric, and the first of
-//! several with that. Only that one is passed on, once however often it changes before it is taken.
+//! The kernel uses a destination's route with the lowest metric, and the first of several with
+//! that. Only that one is passed on, once however often it changes before it is taken.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -47,7 +47,7 @@ pub enum Hops {
 pub struct Used {
     /// Its kind.
     pub kind: RouteKind,
-    /// Who made it (`RTPROT_*`).
+    /// Its protocol (`RTPROT_*`).
     pub protocol: u8,
     /// Where it leads.
     pub hops: Hops,
@@ -67,7 +67,7 @@ pub struct Change {
 /// Hops of an object: a blackhole has none.
 pub type ObjectHops = Vec<NextHop>;
 
-/// What has changed since the last time, in the order in which it must be applied.
+/// Changes since the last time, in the order in which they must be applied.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Objects that are new or changed.
@@ -117,7 +117,7 @@ struct Entry {
     next: u32,
     kind: RouteKind,
     protocol: u8,
-    /// Of the first one: [`QUEUED`], [`SEEN`], [`DELETED`].
+    /// Flags, valid in the destination's first entry: [`QUEUED`], [`SEEN`], [`DELETED`].
     flags: u8,
 }
 
@@ -129,7 +129,7 @@ const SEEN: u8 = 2;
 /// The destination has no route; it waits to be taken.
 const DELETED: u8 = 4;
 
-/// What distinguishes a route from others of its destination.
+/// Properties that distinguish a route from others of its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Route {
     metric: u32,

@@ -37,8 +37,8 @@ const FIRST: usize = 1536;
 /// Queues that one call says are ready; the next call names others.
 const READY: usize = 32;
 
-/// Memory for the rest of a frame that is longer than a buffer. It comes with a message, so that no
-/// worker has to allocate it.
+/// Returns memory for the rest of a frame that is longer than a buffer. A message brings it, so
+/// that no worker has to allocate it.
 pub(crate) fn scratch() -> Box<[u8]> {
     vec![0; LONGEST].into_boxed_slice()
 }
@@ -64,7 +64,7 @@ pub(crate) enum ToInput {
     Missed { sw_if: SwIfIndex, frames: u64 },
 }
 
-/// A receive queue. It moves between workers with all its state.
+/// A receive queue, which moves between workers with all its state.
 pub(crate) struct Queue {
     pub(crate) sw_if: SwIfIndex,
     pub(crate) queue: u32,

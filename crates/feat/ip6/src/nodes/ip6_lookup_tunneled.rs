@@ -1,6 +1,6 @@
-//! `ip6-lookup-tunneled`: as `ip6-lookup`, for packets that a tunnel has brought into a table. What
-//! is answered by an ICMP error is treated as received by an interface of that table: the
-//! error has its address, and finds its way back.
+//! `ip6-lookup-tunneled`: as `ip6-lookup`, for packets that a tunnel has brought into a table. A
+//! packet answered by an ICMP error is treated as received by an interface of that table: the error
+//! has its address, and finds its way back.
 //!
 //! Reads: aux (the table id). Writes: aux (the forwarding object), rx interface. Next: by the
 //! object's kind.

@@ -49,7 +49,7 @@ pub(super) struct Reasons {
     pub(super) no_room: ErrorCode,
 }
 
-/// What is the same in all nodes on the way to twins.
+/// State that all nodes on the way to twins share.
 pub(super) struct ToTwin {
     pub(super) table: Arc<Snapshot<Table>>,
     pub(super) interfaces: Arc<Snapshot<IfTable>>,

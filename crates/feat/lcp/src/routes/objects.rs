@@ -14,7 +14,7 @@ use thalweg_graph::Control;
 /// A group.
 struct Group {
     number: u32,
-    /// What it leads to; `None` if no hop is over a twin.
+    /// The object that it leads to; `None` if no hop is over a twin.
     followed: Option<Followed>,
 }
 

@@ -2,10 +2,11 @@
 //!
 //! For each namespace with twins there is a [mirror](thalweg_device_linux::mirror), a thread that
 //! reports twins as they are and changes them as ordered. `seen` always takes from its reports to
+//! reports twins as they are and changes them as ordered. `seen` always takes from its reports to
 //! the interface what Linux has changed; `wanted` orders what the interface has and the twin has
-//! not, while `lcp lcp-sync` is on. Of what both change, the last one wins: a report from before
-//! the last order is not looked at, as another follows it. Nothing that is equal is set, so that
-//! one side's change does not come back.
+//! not, while `lcp lcp-sync` is on. If both change, the last one wins: a report from before the
+//! last order is not looked at, as another follows it. Nothing that is equal is set, so that one
+//! side's change does not come back.
 //!
 //! | | interface to twin | twin to interface |
 //! | --- | --- | --- |
@@ -62,7 +63,7 @@ struct Known {
     lower: Option<Lower>,
 }
 
-/// What is remembered of a twin.
+/// Memory of a twin.
 #[derive(Debug)]
 struct Twin {
     place: Place,
@@ -70,12 +71,12 @@ struct Twin {
     order: u64,
     /// As it is; `None` before it was seen.
     known: Option<Known>,
-    /// It was down since it was known to be so: a report came that was not looked at.
+    /// True if the twin was down since it was known to be so: a report came that was not looked at.
     was_down: bool,
-    /// It was there before the router, whose start is not over: nothing is ordered or taken yet, as
-    /// the router does not know all.
+    /// True if the twin was there before the router, whose start is not over: nothing is ordered or
+    /// taken yet, as the router does not know all.
     is_held: bool,
-    /// What the kernel has refused: nothing of it is ordered again before something else changes.
+    /// Changes that the kernel has refused: none is ordered again before something else changes.
     denied: Change,
     /// The same, since a report was looked at.
     refused_since: Change,
@@ -123,7 +124,7 @@ pub(crate) struct Sync {
     from_linux: BTreeSet<SwIfIndex>,
     /// Links on twins that have MAC and IP addresses of their own.
     virtuals: BTreeMap<Place, virtuals::Virtual>,
-    /// What interfaces take for their twins.
+    /// Settings that interfaces take for their twins.
     taken: BTreeMap<SwIfIndex, virtuals::Taken>,
     /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
     waiting: BTreeMap<SwIfIndex, String>,
@@ -245,7 +246,7 @@ pub(crate) fn made(c: &mut Control, pair: &Pair) {
     attach(c, pair);
 }
 
-/// Ends following a twin, before its pair goes. What the interface has from it goes, too.
+/// Ends following a twin, before its pair goes. The interface loses what it has from the twin.
 pub(crate) fn unmade(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
     c.state::<Sync>().borrow_mut().waiting.remove(&phy);
     leave(c, phy, phy_is_gone);
@@ -351,7 +352,7 @@ pub(crate) fn phy_at(c: &Control, id: NamespaceId, index: u32) -> Option<SwIfInd
     c.state::<Sync>().borrow().by_place.get(&(id, index)).copied()
 }
 
-/// Looks at a new twin. What Linux changes from now on is a change.
+/// Looks at a new twin. Linux's changes count from now on.
 fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
     let job = |port: &Port, _| -> std::io::Result<Option<Known>> {
         let Some(link) = Link::find_by(port, index)? else { return Ok(None) };
@@ -392,7 +393,7 @@ fn moved(c: &mut Control, host: SwIfIndex) {
 }
 
 /// Follows a twin that is another device now, as its namespace came back or it was made again, and
-/// none that is away: what watches it would keep its namespace from going. Those on it do the same.
+/// none that is away: a watcher would keep its namespace from going. Twins on it do the same.
 fn settle(c: &mut Control, phy: SwIfIndex) {
     vlans::settle(c, phy);
     let Some(pair) = pair(c, phy) else { return };

@@ -1,7 +1,7 @@
 //! Neighbours of a twin are neighbours of its interface.
 //!
-//! Written ones of the interface stay as they are. Those that Linux has written go when Linux
-//! deletes them; those that it has learned age here as others do, and ask for themselves.
+//! Written ones of the interface stay as they are. Entries that Linux has written go when Linux
+//! deletes them; entries that it has learned age here as others do, and ask for themselves.
 
 use super::{Sync, note};
 use std::collections::BTreeSet;

@@ -100,7 +100,7 @@ pub(super) fn forget(c: &mut Control, phy: SwIfIndex) {
     publish(c, phy);
 }
 
-/// What an interface takes for its twin.
+/// Addresses that an interface takes for its twin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     macs: BTreeSet<[u8; 6]>,

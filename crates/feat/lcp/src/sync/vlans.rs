@@ -87,7 +87,7 @@ fn free_number(c: &Control, parent: SwIfIndex, of: TagMatch, id: u16) -> u32 {
     (outer + u32::from(id)..).find(|number| !used(*number)).unwrap_or(u32::MAX)
 }
 
-/// What becomes of a pair whose twin is a VLAN link.
+/// Fate of a pair whose twin is a VLAN link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// The link is as it should be.
@@ -189,7 +189,7 @@ mod tests {
             // The device below is away, with or without its namespace.
             assert_eq!(fate(None, e0, there), Fate::Waits);
             assert_eq!(fate(None, None, there), Fate::Waits);
-            // It came back: as another device, in another namespace, or for the first time.
+            // The device is back: as another one, in another namespace, or for the first time.
             assert_eq!(fate(again, e0, there), Fate::Made);
             assert_eq!(fate(moved, e0, there), Fate::Made);
             assert_eq!(fate(e0, None, there), Fate::Made);

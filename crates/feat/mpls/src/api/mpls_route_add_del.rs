@@ -23,7 +23,7 @@ fn handle(c: &mut Control, rq: MplsRouteAddDel) -> Result<MplsRouteAddDelReply, 
     } else {
         let vias = if rq.mr_is_multipath { vias()? } else { Vec::new() };
         match crate::del_label(c, table, key, &vias) {
-            // What is gone need not be deleted: clients repeat what they are not sure of.
+            // A label that is gone need not be deleted: clients repeat doubtful requests.
             Err(MplsError::NoLabel(..)) => {}
             done => done?,
         }

@@ -187,7 +187,7 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What packets meet in the end by an object.
+/// Returns the objects that an object's packets meet in the end.
 fn ends(f: &Forwarding, dpo: Dpo) -> Vec<Dpo> {
     match f.is_group(dpo) {
         true => f.members(dpo).iter().flat_map(|m| ends(f, m.dpo)).collect(),
@@ -202,7 +202,7 @@ pub(crate) fn members_text(c: &Control, f: &Forwarding, dpo: Dpo) -> Vec<String>
     f.members(dpo).iter().map(|m| text(m.dpo)).collect()
 }
 
-/// What becomes of a label, in the structure that VPP prints.
+/// Returns the fate of a label, in the structure that VPP prints.
 fn chain(c: &Control, view: &LabelView) -> Vec<String> {
     let f = c.state::<Forwarding>();
     let f = f.borrow();
@@ -259,7 +259,7 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
     }
 }
 
-/// What becomes of an IP packet behind a label that is not sent right away.
+/// Returns the fate of an IP packet behind a label that is not sent right away.
 fn behind(c: &Control, how: Behind, to: To) -> String {
     let text = match to {
         To::LookedUp(id) => {

@@ -53,7 +53,7 @@ impl Command<Control> for ShowMplsTunnel {
     }
 }
 
-/// What packets meet, in the structure that VPP prints.
+/// Returns the objects that packets meet, in the structure that VPP prints.
 fn chain(c: &Control, tunnel: &Tunnel) -> Vec<String> {
     let f = c.state::<Forwarding>();
     let f = f.borrow();

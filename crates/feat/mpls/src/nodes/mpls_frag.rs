@@ -1,6 +1,6 @@
 //! `mpls-frag`: fragments the IPv4 packet behind the labels of a packet that exceeds the MTU, or
 //! answers it (RFC 3032 section 3). Each fragment gets the stack. An IPv6 packet is always
-//! answered. What the sender's stack left to the device is done before.
+//! answered. Work that the sender's stack left to the device is done before.
 //!
 //! Reads: aux (the adjacency), tx interface (a tunnel). Next: the adjacency's output node;
 //! `mpls-icmp-error` for packets that must not be fragmented, with the MTU that is left after the

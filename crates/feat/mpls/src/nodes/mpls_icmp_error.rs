@@ -78,7 +78,7 @@ struct MplsIcmpError {
     way_out6: WayOut,
 }
 
-/// What a packet is answered with.
+/// Answer to a packet.
 struct Answer {
     message: [u8; MAX_MESSAGE6],
     len: usize,

@@ -55,7 +55,7 @@ struct MplsOutput {
     link: Link,
     /// The arc `mpls-output`.
     output: ArcId,
-    /// Whether any interface has features on it.
+    /// True if any interface has features on the arc.
     used: bool,
 }
 

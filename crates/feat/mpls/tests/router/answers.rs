@@ -178,7 +178,7 @@ fn a_flood_at_one_interface_leaves_answers_for_others() {
         let frame = |i| if i < 248 { (0, framed(0, &expired)) } else { (2, framed(2, &expired)) };
         lab.deliver_mixed(0, (0..256).map(frame).collect());
         lab.settle();
-        // Those about packets of `test2` have its address.
+        // Answers about packets of `test2` have its address.
         let sent = lab.sent();
         let from = |frame: &[u8]| read(&frame[14..]).0;
         let of_test2 = if v6 { IpAddr::V6(ip6(2, 1)) } else { IpAddr::V4(ip(2, 1)) };

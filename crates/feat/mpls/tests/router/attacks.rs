@@ -1,5 +1,5 @@
-//! What an enemy would send: stacks of any depth, labels of any kind in any place, packets that
-//! left work to the device.
+//! An enemy's packets: stacks of any depth, labels of any kind in any place, packets that left work
+//! to the device.
 
 use crate::lab::{
     FAR, Mpls, framed, inner, labelled, labelling, left, router, router_with_ip6, setup, udp,
@@ -134,7 +134,7 @@ fn an_entropy_label_goes_with_its_indicator() {
     lab.lost(0, &none, "mpls-lookup", "mpls label is not bound");
     let end = Packet::new().payload(&Entry::new(Label(7), 0, false, 9).0.to_be_bytes());
     lab.lost(0, &end, "mpls-lookup", "mpls packet shorter than a label");
-    // It still chooses the path of those that only pass.
+    // The entropy label still chooses the path of packets that only pass.
     lab.ok("mpls local-label add 30 non-eos via 10.0.1.2 test1 out-labels 31 via 10.0.2.2 test2 out-labels 31");
     let ways = |lab: &mut Lab, entropy| {
         let stack = Packet::new().mpls(30).ttl(9).mpls(7).ttl(9).mpls(entropy).ttl(0);

@@ -56,7 +56,7 @@ fn a_core_of_ip4_carries_ip6() {
     assert_eq!((sent.by, sent.to), (2, host_mac(2, 3)));
     assert_eq!(sent.labels, [(55, 0, false, 64), (100, 0, true, 64)]);
     assert_eq!(sent.rest, inner6(63));
-    // It follows the core's routes.
+    // The route follows the core's routes.
     lab.ok("ip route replace 1.1.1.1/32 via 10.0.1.3 test1 out-labels 56");
     assert_eq!(lab.one(0, &udp6(64)).labels[0].0, 56);
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.2 test2 out-labels 57");
@@ -186,7 +186,7 @@ fn headers_behind_the_last_label_are_checked() {
     lab.lost(0, &with(|p| p[24..40].fill(0)), "lookup-ip6-dst-itf", why);
     let short = Packet::new().mpls(2).payload(&[0x60; 39]);
     lab.lost(0, &short, "lookup-ip6-dst-itf", "no ip6 packet after the last mpls label");
-    // What follows the packet is the link's.
+    // Bytes after the packet belong to the link.
     let padded = with(|p| p.extend([0; 9]));
     assert_eq!(lab.one(0, &padded).rest, inner6(32));
     lab.close();
@@ -405,7 +405,7 @@ fn next_hops_of_both_versions_do_not_lead_in_circles() {
     lab.ok("ip route del 1.1.1.1/32");
     lab.ok("ip route del 2001:db8:e::/48");
     lab.ok("ip route del 2001:db8:f::/48");
-    // What was followed is let go.
+    // Followed routes are let go.
     lab.settle();
     lab.close();
 }

@@ -169,7 +169,7 @@ fn packets_of_no_use_are_counted() {
     lab.lost(0, &Packet::new().payload(&[0, 1]), "mpls-input", "mpls packet shorter than a label");
     let wrong = Packet::new().mpls(17).payload(&[0x45; 60]);
     lab.lost(0, &wrong, "lookup-ip4-dst", "bad ip4 header after the last mpls label");
-    // What is refused without labels is not forwarded behind them, either.
+    // Packets refused without labels are not forwarded behind them, either.
     for (src, dst) in [
         ([0, 0, 0, 0], [10, 0, 1, 2]),
         ([127, 0, 0, 1], [10, 0, 1, 2]),
@@ -366,7 +366,7 @@ fn labels_take_ttl_and_class_over_in_uniform_mode() {
     assert_eq!((left.rest[1], left.rest[8]), (0xb9, 49));
     let text = lab.cli("show ip fib 16.0.0.1");
     assert!(text.contains("[17 uniform ttl:0 exp:0]"), "{text}");
-    // What is pushed by a swap is as what it is put before.
+    // Labels that a swap pushes take TTL and class of the label below.
     lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels 40 41 uniform");
     let stack = Packet::new()
         .payload(&[&Entry::new(Label(20), 6, true, 9).0.to_be_bytes()[..], &inner(33)].concat());
@@ -396,7 +396,7 @@ fn packets_take_ttl_and_class_over_in_uniform_mode() {
     ipv4::check(&uniform.rest).expect("a sound header");
     let pipe = lab.one(0, &stack(21, 9));
     assert_eq!((pipe.rest[1], pipe.rest[8]), (0x2b, 32));
-    // It does not grow.
+    // The TTL does not grow.
     assert_eq!(lab.one(0, &stack(20, 200)).rest[8], 32);
     let text = lab.cli("show mpls fib 20");
     assert!(text.contains("[implicit-null uniform ttl:0 exp:0]"), "{text}");

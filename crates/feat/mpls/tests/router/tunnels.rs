@@ -86,7 +86,7 @@ fn flows_in_a_tunnel_are_spread() {
     }
     lab.ok("mpls tunnel del mpls-tunnel7 via 10.0.1.2 test1");
     assert_eq!(lab.one(0, &udp(64)).by, 2);
-    // It goes with the interface that its last path led by.
+    // The tunnel goes with the interface that its last path led by.
     let gone = lab.sw_if(2);
     thalweg_device::interface::delete(&mut lab.c, gone).expect("deleted");
     assert_eq!(lab.forward(0, &udp(64), 3).len(), 0);

@@ -1,4 +1,4 @@
-//! What messages about punted packets have in common. Packets for the router itself go to its own
+//! Common parts of messages about punted packets. Packets for the router itself go to its own
 //! nodes; there is no way out of it to another program yet.
 
 use crate::api::message_types::Punt;

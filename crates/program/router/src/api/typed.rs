@@ -9,7 +9,7 @@ use thalweg_api::{Clients, Hub, Registry};
 use thalweg_buffer::PoolConfig;
 use thalweg_graph::{Control, EngineConfig};
 
-/// What a value is.
+/// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// A number of this many bytes.
@@ -37,7 +37,7 @@ pub enum Sort {
 pub struct Leaf {
     /// Its path: `route.paths[0].weight`.
     pub path: String,
-    /// What it is.
+    /// Its type.
     pub sort: Sort,
     /// Its bytes.
     pub bytes: Vec<u8>,

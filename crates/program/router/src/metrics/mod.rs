@@ -50,7 +50,7 @@ pub struct Metrics {
     default: Option<String>,
     /// Current address: `host:port`.
     listen: Option<String>,
-    /// It was chosen by a command, also if that is the one from the startup configuration.
+    /// True if a command chose it, also if it equals the one from the startup configuration.
     is_chosen: bool,
     server: Option<HttpServer>,
 }

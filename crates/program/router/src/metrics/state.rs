@@ -37,13 +37,13 @@ impl Nat {
     }
 }
 
-/// What workers know of their sessions and connections; `None` for a feature that is not in use.
+/// Workers' sums of sessions and connections; `None` for a feature that is not in use.
 pub(crate) struct OfWorkers {
     pub nat: Option<Nat>,
     pub connections: Option<Sums>,
 }
 
-/// What workers are asked about connections.
+/// A request to workers about connections.
 type Asked = Option<SumsAsked>;
 
 impl OfWorkers {

@@ -15,7 +15,7 @@ pub enum LayoutError {
         word: String,
         /// The core.
         core: usize,
-        /// Those that are online.
+        /// The cores that are online.
         online: String,
     },
     /// A position beyond the cores that the process may use.
@@ -57,9 +57,9 @@ pub enum LayoutError {
 /// The machine's processor cores, in ascending order.
 #[derive(Clone, Debug)]
 pub struct Cores {
-    /// Those that are online.
+    /// The cores that are online.
     pub online: Vec<usize>,
-    /// Those of them that this process may use.
+    /// The online cores that this process may use.
     pub allowed: Vec<usize>,
 }
 

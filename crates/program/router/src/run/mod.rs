@@ -216,7 +216,7 @@ fn document(store: &Store, strict: bool) -> Result<Found, RunError> {
     let catalog = crate::configuration::catalog()?;
     let loaded = match store.saved() {
         Ok(None) => {
-            // It can be saved later, unless there is a mistake in its name.
+            // A save can make the file later, unless there is a mistake in its name.
             thalweg_files::check_directory(store.file()).map_err(ConfigError::from)?;
             return Ok((None, None));
         }

@@ -132,7 +132,7 @@ pub(super) fn run_script(c: &mut Control, path: &Path) {
             Reply::Completions(_) => return Ok(()),
         };
         let fails = matches!(status, Some(Status::Failed(_)));
-        // What commands wrote before comes along with the error of the one that failed.
+        // Output of earlier commands comes along with the error of the one that failed.
         let mut failed = fails && !text.contains(LINE_ERROR);
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             failed |= fails && line.contains(LINE_ERROR);
@@ -181,7 +181,7 @@ pub(super) fn listen(
         && host != "localhost"
         && host.parse::<std::net::IpAddr>().is_err()
     {
-        // It may take seconds.
+        // The look-up may take seconds.
         tracing::info!("command line: looking up `{host}'");
     }
     let defaults = SessionConfig::default();

@@ -1,4 +1,4 @@
-//! What ends the router from outside: signals, and the console of `unix { interactive }`.
+//! Ends of the router from outside: signals, and the console of `unix { interactive }`.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals as Iterator;

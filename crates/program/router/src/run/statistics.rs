@@ -1,4 +1,4 @@
-//! What is in the statistics segment, under VPP's names.
+//! Contents of the statistics segment, under VPP's names.
 //!
 //! The main thread brings it up to date: whenever a client connects, and from the first one on ten
 //! times a second. From then on a new interface is in it, with its counters and those of its nodes,
@@ -149,7 +149,7 @@ pub(super) fn start(
         let mut state = state.borrow_mut();
         if has_clients.load(Ordering::Relaxed) {
             if deleted {
-                // It is still among the interfaces while its end is announced.
+                // The interface is still listed while its end is announced.
                 let _ = state.describe_interface(sw_if.index(), None);
             } else {
                 state.changed.insert(sw_if);
@@ -529,7 +529,7 @@ pub(super) fn slots<const N: usize>(
 mod tests {
     use super::*;
 
-    /// What counts is looked at each time, and what begins to count within a round.
+    /// Interfaces that count are looked at each time, and those that begin to count within a round.
     #[test]
     fn interfaces_take_turns() {
         let mut turns = Turns::default();

@@ -79,7 +79,7 @@ fn a_commit_on_a_full_disk_leaves_what_was_there() {
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
             assert_eq!(files(disk), before, "{line}");
         }
-        // What was not saved is not what a rollback returns to.
+        // A rollback does not return to settings that were not saved.
         fs::remove_file(ballast).unwrap();
         router.run("config rollback 0");
         assert!(!router.run("show configuration").contains("loop2"));

@@ -45,7 +45,7 @@ fn every_command_is_a_setter_or_an_action() {
 enum Proof {
     /// After the first line, the second changes what the third shows.
     Shows(&'static str, &'static str, &'static str),
-    /// What would change anything is refused, as the first line is.
+    /// A line that would change anything is refused, as the first line is.
     Refuses(&'static str),
 }
 
@@ -95,7 +95,7 @@ fn nothing_that_sets_is_without_effect() {
                 }
                 let before = router.run(shown);
                 router.run(line);
-                // What a worker does is seen when it has done it.
+                // A worker's action is seen when it is done.
                 router.c.sync();
                 router.c.sync();
                 assert_ne!(before, router.run(shown), "{path}");
@@ -417,7 +417,7 @@ thalweg: {interfaces: {loop1: {state: down}}}
     assert!(row("1 ").contains("000002.yaml") && row("2 ").contains("000001.yaml"), "{listed}");
     router.run("config rollback 1");
     assert!(router.run("show configuration").contains("10.0.0.1"));
-    // It does not name the MAC address, which is no difference.
+    // The file does not name the MAC address, which is no difference.
     assert_eq!(router.run("config diff"), "+ loopbacks.loop1.addresses: - 10.0.0.1/32\n");
     // Without a file, 0 is the last revision.
     std::fs::remove_file(&file).unwrap();
@@ -473,7 +473,7 @@ fn what_nobody_confirms_is_taken_back() {
             router.c.run_once(Some(Duration::from_millis(10)));
         }
     };
-    // Announced, then typed. What will be rolled back does not get into the file meanwhile.
+    // Announced, then typed. The change to roll back does not get into the file meanwhile.
     router.run("config commit confirm 1\nset interface ip address loop1 10.0.0.1/32");
     let text = std::fs::read(&file).unwrap();
     for line in ["config save".to_owned(), format!("config save {}", file.display())] {

@@ -106,7 +106,7 @@ fn document() -> Document {
     document
 }
 
-/// What a router shows, by line, without the numbers that objects got.
+/// Returns a router's output, by line, without the numbers that objects got.
 fn shown(router: &mut Router) -> BTreeMap<String, usize> {
     let text = router.run("show interface address\nshow ip fib");
     let mut all = BTreeMap::new();
@@ -123,7 +123,7 @@ fn shown(router: &mut Router) -> BTreeMap<String, usize> {
     all
 }
 
-/// Runs the steps of a plan in some order; each as soon as what it needs is there. Those that need
+/// Runs the steps of a plan in some order; each as soon as what it needs is there. Steps that need
 /// an interface, a table or a bridge domain are tried before that, too: they are refused, and
 /// change nothing.
 fn run(router: &mut Router, steps: &[Step], dice: &mut Dice) {
@@ -189,8 +189,8 @@ fn compare(what: &str, router: &mut Router, end: &Document, seen: &BTreeMap<Stri
     assert!(lost.is_empty(), "{what}: not shown: {lost:?}\n{now:?}");
 }
 
-/// Orders that are tried. What depends on the order of a few steps shows in the first dozens, and
-/// of three or more in a long run.
+/// Orders that are tried. Faults in the order of a few steps show in the first dozens, and of three
+/// or more in a long run.
 fn orders() -> RangeInclusive<u64> {
     1..=sized(30, 250)
 }

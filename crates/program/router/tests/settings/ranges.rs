@@ -1,4 +1,4 @@
-//! What can be set, can be dumped and loaded: the examples of all setters and all API requests with
+//! Every setting can be dumped and loaded: the examples of all setters and all API requests with
 //! values at the limits.
 
 use crate::router::{ONE, Router};
@@ -44,7 +44,7 @@ impl Pair {
         pair
     }
 
-    /// What is set now; checked, unless it is what was there in the beginning or before.
+    /// Returns the current settings; checked, unless they were there in the beginning or before.
     fn check(&mut self) -> Result<Document, String> {
         self.set.settle();
         let dump = self.set.dump();
@@ -180,7 +180,7 @@ fn commands_take_exactly_what_documents_take() {
                 let some = all.iter().copied().skip(places % one_in).step_by(one_in);
                 some.map(line).collect::<Vec<_>>()
             });
-            // What is there before a line, unless one has changed it.
+            // The settings before a line, unless one has changed them.
             let mut prepared = None;
             for line in lines {
                 let was = match prepared.take() {
@@ -347,7 +347,7 @@ const SPECIAL: &[(&str, &str, u64)] = &[
     ("pg_create_interface", "interface_id", 5),
 ];
 
-/// What is there before a request is tried: its neighbours' ground.
+/// Settings before a request is tried: its neighbours' ground.
 const GROUND: &str = "
     set interface ip address pg0 10.0.0.1/24
     ip table add 7
@@ -399,7 +399,7 @@ fn requests_take_exactly_what_documents_take() {
             let must_hear = sets && !known;
             let mut values = leaf.boundaries();
             values.retain(|v| *v != leaf.bytes);
-            // Of labels behind the first there are many alike.
+            // Labels behind the first are many, and alike.
             let one_in = if unused { values.len().max(1) } else { ONE_IN };
             let enough = sized(values.len().div_ceil(one_in), values.len());
             let turn = fields % values.len().max(1);

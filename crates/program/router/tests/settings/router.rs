@@ -86,7 +86,7 @@ impl Router {
     pub fn show(&mut self) -> String {
         let text = self.run("show interface\nshow interface address\nshow hardware-interfaces");
         let sflow = self.run("show sflow");
-        // What was sent since depends on the time.
+        // Datagrams sent since depend on the time.
         let (settings, _status) = sflow.split_once("Status").expect("show sflow has a status");
         text + &self.run("show ip fib") + settings
     }

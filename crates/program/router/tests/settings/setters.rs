@@ -1,6 +1,6 @@
 //! Every command that sets something, and examples.
 
-/// What is there before a command is tried.
+/// Objects that are there before a command is tried.
 pub const PRELUDE: &str = "
     create packet-generator interface pg0
     create packet-generator interface pg1

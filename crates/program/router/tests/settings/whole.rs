@@ -123,7 +123,7 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     assert!(wrong.contains("f.yaml:3:14: interfaces.pg1.mtu: "), "{wrong}");
     let refused = error(&mut router, "config apply");
     assert!(refused.contains("interfaces.pg1.mtu"), "{refused}");
-    // It can be asked for, and be forgotten.
+    // Best effort takes the document, and its unresolved part can be forgotten.
     assert!(router.run("config apply best-effort").contains("unresolved"));
     router.run("clear configuration unresolved interfaces.host-nosuchdevice");
     assert!(!router.run("show configuration").contains("interfaces:\n  host-nosuchdevice"));
@@ -342,10 +342,10 @@ fn what_others_change_during_an_apply_stays() {
             }
         }
     };
-    // It succeeds: what came in between is no failure of it.
+    // The application succeeds: another client's change in between is no failure of it.
     apply(&mut router, of("")).unwrap();
     assert!(router.run("show configuration").contains("loop9"));
-    // It fails: what came in between is not taken back with it.
+    // The application fails: another client's change in between is not taken back with it.
     router.run("delete loopback interface intfc loop9");
     router.become_(&Document::default());
     router.run("create packet-generator interface pg0");
@@ -422,7 +422,7 @@ fn a_commit_that_finds_no_place_says_what_would_help() {
     router.stop();
 }
 
-/// What others type while a change waits for its confirmation is not the change.
+/// Commands of others while a change waits for its confirmation are not the change.
 #[test]
 fn a_rollback_takes_back_what_its_change_was_about() {
     let _one = ONE.lock();

@@ -239,7 +239,7 @@ fn dump(records: &[Record], out: &mut Output) {
     out.json(records.iter().map(to_json).collect());
 }
 
-/// What replaying has done, as the command sees it.
+/// Progress of a replay, as the command sees it.
 #[derive(Debug, Default)]
 struct Progress {
     done: AtomicUsize,
