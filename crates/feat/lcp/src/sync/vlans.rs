@@ -147,8 +147,12 @@ pub(super) fn settle(c: &mut Control, phy: SwIfIndex) {
 pub(super) fn try_again(c: &mut Control) {
     let waiting: Vec<SwIfIndex> = c.state::<Sync>().borrow().waiting.keys().copied().collect();
     for phy in waiting {
-        let is_waiting = c.state::<Sync>().borrow().waiting.contains_key(&phy);
-        if is_waiting {
+        // Most wait for a namespace; another one may have been made by now, or be gone.
+        let upper = pair(c, phy).and_then(|pair| match pair.made {
+            Made::Vlan { upper, link: None, .. } => Some(upper),
+            _ => None,
+        });
+        if upper.is_some_and(|upper| lower(c, upper).is_some()) {
             super::settle(c, phy);
         }
     }
