@@ -1,13 +1,14 @@
 //! VLAN links that Linux has on twins become sub-interfaces, with `lcp lcp-auto-subint`.
 
-use super::{Sync, pair, place};
+use super::{Sync, end, pair, place};
 use crate::make::{self, Wanted};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs, Place};
 use thalweg_device::{Interfaces, SwIfIndex, TagKind, TagMatch, VlanTag, interface};
 use thalweg_device_linux::NamespaceId;
+use thalweg_device_tap as tap;
 use thalweg_graph::Control;
-use thalweg_netlink::Link;
+use thalweg_netlink::{Link, Port};
 use thalweg_wire::vlan::VlanId;
 
 /// Takes a VLAN link as it is. One that went away and was a twin is reported as such.
@@ -17,6 +18,12 @@ pub(super) fn take(c: &mut Control, ns: NamespaceId, index: u32, link: Option<Li
     let lower = link.lower.and_then(|lower| sync.borrow().by_place.get(&(ns, lower)).copied());
     let is_twin = sync.borrow().by_place.contains_key(&(ns, index));
     let Some(lower) = lower.filter(|_| !is_twin) else { return };
+    // A notice from before its deletion would have it made again, as the twin of a sub-interface.
+    let ask = |port: &Port, _| Link::find_by(port, index);
+    let now = pair(c, lower).and_then(|pair| tap::ask_host(c, end(&pair), ask)?.ok()?);
+    let Some(link) = now.filter(|now| (now.lower, now.vlan) == (link.lower, link.vlan)) else {
+        return;
+    };
     sync.borrow_mut().making = true;
     let made = make_sub(c, lower, &link);
     sync.borrow_mut().making = false;
