@@ -291,7 +291,7 @@ impl<'a> NextHopMessage<'a> {
         Some(NextHopMessage { id: id?, is_blackhole, is_fdb, hop, group })
     }
 
-    /// Numbers of a group's members, with their weights.
+    /// Numbers of the members, with their weights; none if it is no group.
     pub fn members(&self) -> impl Iterator<Item = (u32, u16)> + use<'a> {
         let (all, _) = self.group.as_chunks::<MEMBER>();
         all.iter().map(|m| {

@@ -225,8 +225,7 @@ impl Routes {
         self.0.wake();
     }
 
-    /// Returns the route of a destination that the kernel uses, in the first of some tables that has
-    /// one.
+    /// Returns the route of a destination that the kernel uses, in the first table that has one.
     #[must_use]
     pub fn find(&self, tables: &[u32], destination: (IpAddr, u8)) -> Option<Used> {
         self.0.lock().shadow.find(tables, destination)

@@ -1,13 +1,14 @@
 //! VLAN links that Linux has on twins become sub-interfaces, with `lcp lcp-auto-subint`.
 
-use super::{Sync, pair, place};
+use super::{Sync, end, pair, place};
 use crate::make::{self, Wanted};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs, Place};
 use thalweg_device::{Interfaces, SwIfIndex, TagKind, TagMatch, VlanTag, interface};
 use thalweg_device_linux::NamespaceId;
+use thalweg_device_tap as tap;
 use thalweg_graph::Control;
-use thalweg_netlink::Link;
+use thalweg_netlink::{Link, Port};
 use thalweg_wire::vlan::VlanId;
 
 /// Takes a VLAN link as it is. One that went away and was a twin is reported as such.
@@ -17,6 +18,12 @@ pub(super) fn take(c: &mut Control, ns: NamespaceId, index: u32, link: Option<Li
     let lower = link.lower.and_then(|lower| sync.borrow().by_place.get(&(ns, lower)).copied());
     let is_twin = sync.borrow().by_place.contains_key(&(ns, index));
     let Some(lower) = lower.filter(|_| !is_twin) else { return };
+    // A notice from before its deletion would have it made again, as the twin of a sub-interface.
+    let ask = |port: &Port, _| Link::find_by(port, index);
+    let now = pair(c, lower).and_then(|pair| tap::ask_host(c, end(&pair), ask)?.ok()?);
+    let Some(link) = now.filter(|now| (now.lower, now.vlan) == (link.lower, link.vlan)) else {
+        return;
+    };
     sync.borrow_mut().making = true;
     let made = make_sub(c, lower, &link);
     sync.borrow_mut().making = false;
@@ -147,8 +154,12 @@ pub(super) fn settle(c: &mut Control, phy: SwIfIndex) {
 pub(super) fn try_again(c: &mut Control) {
     let waiting: Vec<SwIfIndex> = c.state::<Sync>().borrow().waiting.keys().copied().collect();
     for phy in waiting {
-        let is_waiting = c.state::<Sync>().borrow().waiting.contains_key(&phy);
-        if is_waiting {
+        // Most wait for a namespace; another one may have been made by now, or be gone.
+        let upper = pair(c, phy).and_then(|pair| match pair.made {
+            Made::Vlan { upper, link: None, .. } => Some(upper),
+            _ => None,
+        });
+        if upper.is_some_and(|upper| lower(c, upper).is_some()) {
             super::settle(c, phy);
         }
     }

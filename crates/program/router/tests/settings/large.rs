@@ -124,7 +124,7 @@ fn an_apply_that_takes_long_says_what_it_does() {
     router.stop();
 }
 
-/// Sub-interfaces of several ports, in no order: behind an apply nothing differs, and all of them go.
+/// Sub-interfaces of several ports, in no order: after an apply nothing differs, and all can go.
 #[test]
 fn very_many_sub_interfaces_come_and_go() {
     let count = thalweg_testkit::sized(300, 3000);
