@@ -293,8 +293,20 @@ fn put(c: &mut Control, id: NamespaceId, table: u32, to: (IpAddr, u8), used: &Us
         IpAddr::V6(ip) => set(c, table_of(table), u128::from(ip), to.1, source, paths),
     };
     if let Err(e) = done {
-        c.state::<KernelRoutes>().borrow_mut().counters.refused += 1;
-        tracing::warn!("route {}/{} of the kernel is not taken: {e}", to.0, to.1);
+        let refused = {
+            let state = c.state::<KernelRoutes>();
+            let counters = &mut state.borrow_mut().counters;
+            counters.refused += 1;
+            counters.refused
+        };
+        // There may be a million with the same reason.
+        if refused.is_power_of_two() {
+            tracing::warn!(
+                "route {}/{} of the kernel is not taken: {e} ({refused} so far)",
+                to.0,
+                to.1
+            );
+        }
         unset(c, table_of(table), to, source);
     }
     unset(c, table_of(table), to, other);
