@@ -219,6 +219,36 @@ lab_test! {
         Ok(())
     }
 
+    /// Of two tables that are one here, the kernel asks main first; hosts on a link by a route stay
+    /// so when its protocol changes, or when the CLI says the same.
+    fn equal_routes_of_several_sources() {
+        let mut r = Router::new()?;
+        r.ip("route add 192.0.2.0/24 via 10.1.0.2");
+        r.until_fib("192.0.2.0/24", &["10.1.0.2"]);
+        r.ip("route add 192.0.2.0/24 via 10.1.1.2 table 253");
+        r.ip("route add 192.0.3.0/24 via 10.1.1.2 table 253");
+        r.until_fib("192.0.3.0/24", &["10.1.1.2"]);
+        assert!(r.fib("192.0.2.0/24").contains("10.1.0.2"), "main is asked first");
+        r.ip("route del 192.0.2.0/24 table main");
+        r.until_fib("192.0.2.0/24", &["10.1.1.2"]);
+        let peers = |r: &Router| {
+            let ip = r.lab.c.state::<Ip4>();
+            let peers = ip.borrow().routed_peers(r.lab.sw_if(0));
+            format!("{peers:?}")
+        };
+        r.lab.ok("ip route add 198.51.100.0/24 via test0");
+        let written = peers(&r);
+        r.ip("route add 198.51.100.0/24 dev e0 scope link");
+        r.until_fib("198.51.100.0/24", &["lcp-rt"]);
+        r.ip("route replace 198.51.100.0/24 dev e0 scope link proto bgp");
+        r.until_fib("198.51.100.0/24", &["lcp-rt-dynamic"]);
+        assert_eq!(peers(&r), written);
+        r.ip("route del 198.51.100.0/24");
+        r.until_none("198.51.100.0/24");
+        assert_eq!(peers(&r), written);
+        Ok(())
+    }
+
     /// Routes by links that are no twins are shown, and taken when they become twins.
     fn routes_by_other_links() {
         let mut r = Router::new()?;

@@ -302,10 +302,20 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
 
     /// Notes that a configured route has begun or ceased to use a list.
     fn note_peers(&mut self, prefix: Prefix<A>, id: ListId, is_new: bool) {
+        let attached = self.list(id).and_then(PathList::attached);
+        // Another source of the prefix may say the same.
+        let others = attached.filter(|_| !is_new).map(|sw_if| {
+            let same = |(source, list): (Source, ListId)| {
+                source.is_written() && self.list(list).and_then(PathList::attached) == Some(sw_if)
+            };
+            self.routes.all(prefix).into_iter().any(same)
+        });
         let Some(Some(list)) = self.lists.get_mut(id as usize) else { return };
         let before = list.configured;
         list.configured = if is_new { before + 1 } else { before.saturating_sub(1) };
-        if let Some(sw_if) = list.attached() {
+        if let Some(sw_if) = attached
+            && others != Some(true)
+        {
             self.peers.set_attached(sw_if, prefix, is_new);
         }
         if before.max(list.configured) == 1 {

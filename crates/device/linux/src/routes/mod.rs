@@ -8,14 +8,18 @@
 //! million routes, and the shadow changes where it differs. A list that changed while it was read
 //! is read again.
 
+mod lists;
 mod shadow;
+mod table;
+#[cfg(test)]
+mod tests;
 
 pub use shadow::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used};
 
 use crate::Namespace;
 use crate::mirror::MirrorError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use shadow::Shadow;
+use shadow::{Offer, Shadow, Walk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
@@ -231,9 +235,16 @@ impl Routes {
         self.0.lock().shadow.find(tables, destination)
     }
 
-    /// Hands `each` the route of every destination that the kernel uses. The thread waits.
-    pub fn each(&self, each: impl FnMut(Change)) {
-        self.0.lock().shadow.each(each);
+    /// Begins a walk over all destinations.
+    #[must_use]
+    pub fn walk(&self) -> RouteWalk {
+        RouteWalk(self.0.lock().shadow.walk())
+    }
+
+    /// Adds some hundreds of destinations to `out`, with the routes that the kernel uses or, while
+    /// that waits to be taken, none; returns false at the end.
+    pub fn some(&self, walk: &mut RouteWalk, out: &mut Vec<Change>) -> bool {
+        self.0.lock().shadow.some(&mut walk.0, out)
     }
 
     /// Returns counters and sizes.
@@ -252,6 +263,10 @@ impl Routes {
         }
     }
 }
+
+/// A walk over all destinations of a namespace.
+#[derive(Debug)]
+pub struct RouteWalk(Walk);
 
 impl Drop for Routes {
     fn drop(&mut self) {
@@ -314,9 +329,16 @@ impl Worker {
             self.due = Some((Cause::Asked, Instant::now()));
         }
         if !offers.is_empty() {
-            self.room.lock().shadow.offer(&offers);
+            let offer = self.room.lock().shadow.offer(offers);
+            self.offer(&offer);
         }
         false
+    }
+
+    /// Has routes taken again, in slices.
+    fn offer(&self, offer: &Offer) {
+        let mut walk = self.room.lock().shadow.walk();
+        while self.room.lock().shadow.offer_some(&mut walk, offer) {}
     }
 
     fn wait(&self) {
@@ -362,6 +384,10 @@ impl Worker {
             read += n;
             all_read = n < AT_ONCE;
         }
+        let early = self.room.lock().shadow.take_early();
+        if let Some(offer) = early {
+            self.offer(&offer);
+        }
         let [lost, link] = causes;
         if lost {
             self.want(Cause::Overrun, RETRY);
@@ -395,32 +421,33 @@ impl Worker {
             shared.shadow.waiting()
         };
         let room = self.room.clone();
-        let done = all_next_hops(&self.port, |object| room.lock().shadow.set_object(&object))
+        let done = all_next_hops(&self.port, |object| room.lock().shadow.list_object(&object))
             .and_then(|()| all_routes(&self.port, |route| room.lock().shadow.list(&route)));
-        let mut shared = self.room.lock();
-        let counters = &mut shared.counters;
-        let now = Instant::now();
-        if let Err(e) = done {
-            let interrupted = e.kind() == io::ErrorKind::Interrupted;
-            match interrupted {
-                true => counters.interrupted += 1,
-                false => counters.failed += 1,
-            }
-            if !interrupted {
-                tracing::warn!("cannot list the routes of namespace `{}': {e}", self.name);
-            }
-            shared.shadow.abandon();
-            self.due = Some((cause, now + self.retry));
-            self.retry = (2 * self.retry).min(RETRY_MOST);
-            return;
+        match done {
+            Ok(()) => self.end(cause, begin, before),
+            Err(e) => self.abandon(cause, &e),
         }
-        shared.shadow.end();
+    }
+
+    /// Removes what a whole list has not named.
+    fn end(&mut self, cause: Cause, begin: Instant, before: usize) {
+        let mut walk = {
+            let shadow = &mut self.room.lock().shadow;
+            shadow.end();
+            shadow.walk()
+        };
+        while self.room.lock().shadow.sweep_some(&mut walk) {}
+        let early = self.room.lock().shadow.take_early();
+        if let Some(offer) = early {
+            self.offer(&offer);
+        }
+        let mut shared = self.room.lock();
         let differences = shared.shadow.waiting().saturating_sub(before);
-        shared.complete = true;
-        let counters = &mut shared.counters;
-        counters.resyncs += 1;
+        let now = Instant::now();
         let took = now.duration_since(begin);
-        counters.last = Some(Resync { cause, took, differences, at: now });
+        shared.complete = true;
+        shared.counters.resyncs += 1;
+        shared.counters.last = Some(Resync { cause, took, differences, at: now });
         let routes = shared.shadow.len();
         drop(shared);
         self.retry = RETRY;
@@ -431,6 +458,25 @@ impl Worker {
             took.as_millis(),
             cause.word()
         );
+    }
+
+    /// Gives up a list, and tries again later.
+    fn abandon(&mut self, cause: Cause, e: &io::Error) {
+        let mut walk = {
+            let mut shared = self.room.lock();
+            shared.shadow.abandon();
+            match e.kind() {
+                io::ErrorKind::Interrupted => shared.counters.interrupted += 1,
+                _ => {
+                    shared.counters.failed += 1;
+                    tracing::warn!("cannot list the routes of namespace `{}': {e}", self.name);
+                }
+            }
+            shared.shadow.walk()
+        };
+        while self.room.lock().shadow.mark_some(&mut walk) {}
+        self.due = Some((cause, Instant::now() + self.retry));
+        self.retry = (2 * self.retry).min(RETRY_MOST);
     }
 
     /// Returns whether something waits of which the owner does not know.

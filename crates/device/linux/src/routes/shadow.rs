@@ -4,14 +4,15 @@
 //! The kernel uses a destination's route with the lowest metric, and the first of several with
 //! that. Only that one is passed on, once however often it changes before it is taken.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use super::lists::Lists;
+use super::table::{Route, SEEN, Table};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use thalweg_netlink::fib::{
     Hop, NextHopMessage, PROTOCOL_KERNEL, Placing, RouteKind, RouteMessage,
 };
-use thalweg_tables::{Address, Prefix, PrefixMap};
+use thalweg_tables::{Address, Prefix, Sweep};
 
 /// A next hop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -108,230 +109,6 @@ pub struct Left {
     pub beyond: u64,
 }
 
-/// A route of a destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    metric: u32,
-    hops: u32,
-    /// The next one of the destination, or [`NONE`].
-    next: u32,
-    kind: RouteKind,
-    protocol: u8,
-    /// Flags, valid in the destination's first entry: [`QUEUED`], [`SEEN`], [`DELETED`].
-    flags: u8,
-}
-
-const NONE: u32 = u32::MAX;
-/// Its destination waits to be taken.
-const QUEUED: u8 = 1;
-/// One of the two values of the mark of the last list.
-const SEEN: u8 = 2;
-/// The destination has no route; it waits to be taken.
-const DELETED: u8 = 4;
-
-/// Properties that distinguish a route from others of its destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Route {
-    metric: u32,
-    hops: u32,
-    kind: RouteKind,
-    protocol: u8,
-}
-
-impl Route {
-    fn is_used_as(self, other: Route) -> bool {
-        let place = |r: Route| (r.hops, r.kind, r.protocol);
-        place(self) == place(other)
-    }
-}
-
-/// Lists of next hops, each once.
-#[derive(Debug, Default)]
-struct Lists {
-    all: Vec<Option<(Hops, u32)>>,
-    free: Vec<u32>,
-    by_hops: HashMap<Hops, u32>,
-}
-
-impl Lists {
-    /// Returns the number of a list, with a reference.
-    fn hold(&mut self, hops: Hops) -> u32 {
-        if let Some(&id) = self.by_hops.get(&hops) {
-            self.retain(id);
-            return id;
-        }
-        let id = self.free.pop().unwrap_or(self.all.len() as u32);
-        if id as usize == self.all.len() {
-            self.all.push(None);
-        }
-        self.all[id as usize] = Some((hops.clone(), 1));
-        self.by_hops.insert(hops, id);
-        id
-    }
-
-    fn retain(&mut self, id: u32) {
-        if let Some((_, uses)) = &mut self.all[id as usize] {
-            *uses += 1;
-        }
-    }
-
-    fn release(&mut self, id: u32) {
-        let Some((hops, uses)) = &mut self.all[id as usize] else { return };
-        *uses -= 1;
-        if *uses == 0 {
-            self.by_hops.remove(hops);
-            self.all[id as usize] = None;
-            self.free.push(id);
-        }
-    }
-
-    fn get(&self, id: u32) -> Option<&Hops> {
-        self.all.get(id as usize)?.as_ref().map(|(hops, _)| hops)
-    }
-}
-
-/// Routes of a table.
-#[derive(Debug)]
-struct Table<A> {
-    map: PrefixMap<A>,
-    entries: Vec<Entry>,
-    free: Vec<u32>,
-    /// Destinations to be taken.
-    queue: VecDeque<Prefix<A>>,
-}
-
-impl<A: Address> Default for Table<A> {
-    fn default() -> Self {
-        let (entries, free, queue) = (Vec::new(), Vec::new(), VecDeque::new());
-        Table { map: PrefixMap::new(), entries, free, queue }
-    }
-}
-
-impl<A: Address> Table<A> {
-    fn head(&self, prefix: Prefix<A>) -> Option<u32> {
-        self.map.get(prefix).map(|at| at.get() - 1)
-    }
-
-    /// Routes of a destination, the one that is used first.
-    fn read(&self, prefix: Prefix<A>, out: &mut Vec<Route>) {
-        out.clear();
-        let mut at = self.head(prefix).unwrap_or(NONE);
-        while at != NONE {
-            let Entry { metric, hops, next, kind, protocol, flags } = self.entries[at as usize];
-            if flags & DELETED == 0 {
-                out.push(Route { metric, hops, kind, protocol });
-            }
-            at = next;
-        }
-    }
-
-    /// Replaces the routes of a destination, marks it, and queues it if another route is used now.
-    /// Returns false if there is no memory.
-    fn write(&mut self, prefix: Prefix<A>, old: &[Route], new: &[Route], mark: u8) -> bool {
-        let same = match (old.first(), new.first()) {
-            (Some(a), Some(b)) => a.is_used_as(*b),
-            (a, b) => a.is_none() && b.is_none(),
-        };
-        let flags = self.head(prefix).map_or(0, |at| self.entries[at as usize].flags);
-        let queued = flags & QUEUED != 0;
-        let gone = Route { metric: 0, hops: NONE, kind: RouteKind::Unicast, protocol: 0 };
-        let is_gone = new.is_empty();
-        if is_gone && same && !queued {
-            return true;
-        }
-        let mut next = NONE;
-        let all = if is_gone { &[gone] } else { new };
-        for (n, route) in all.iter().enumerate().rev() {
-            let Route { metric, hops, kind, protocol } = *route;
-            let first = if n == 0 { QUEUED | (mark & SEEN) } else { 0 };
-            let flags = first | if is_gone { DELETED } else { 0 };
-            let entry = Entry { metric, hops, next, kind, protocol, flags };
-            next = self.free.pop().unwrap_or(self.entries.len() as u32);
-            match self.entries.get_mut(next as usize) {
-                Some(place) => *place = entry,
-                None => self.entries.push(entry),
-            }
-        }
-        if same && !queued {
-            self.entries[next as usize].flags &= !QUEUED;
-        }
-        let before = self.head(prefix);
-        let place = NonZeroU32::MIN.saturating_add(next);
-        if self.map.insert(prefix, place).is_err() {
-            self.free_from(next);
-            return false;
-        }
-        if let Some(before) = before {
-            self.free_from(before);
-        }
-        if !same && !queued {
-            self.queue.push_back(prefix);
-        }
-        true
-    }
-
-    fn free_from(&mut self, mut at: u32) {
-        while at != NONE {
-            self.free.push(at);
-            at = self.entries[at as usize].next;
-        }
-    }
-
-    fn mark(&mut self, prefix: Prefix<A>, mark: u8) {
-        if let Some(at) = self.head(prefix) {
-            let flags = &mut self.entries[at as usize].flags;
-            *flags = *flags & !SEEN | mark & SEEN;
-        }
-    }
-
-    fn is_marked(&self, prefix: Prefix<A>, mark: u8) -> bool {
-        let flags = self.head(prefix).map(|at| self.entries[at as usize].flags);
-        flags.is_some_and(|flags| flags & (SEEN | DELETED) == mark & SEEN)
-    }
-
-    /// Queues a destination, as if it had changed.
-    fn queue(&mut self, prefix: Prefix<A>) {
-        let Some(at) = self.head(prefix) else { return };
-        let flags = &mut self.entries[at as usize].flags;
-        if *flags & QUEUED == 0 {
-            *flags |= QUEUED;
-            self.queue.push_back(prefix);
-        }
-    }
-
-    fn queue_where(&mut self, wanted: impl Fn(u32) -> bool) {
-        let all: Vec<Prefix<A>> = self.map.iter().map(|(prefix, _)| prefix).collect();
-        let mut routes = Vec::new();
-        for prefix in all {
-            self.read(prefix, &mut routes);
-            if routes.first().is_some_and(|route| wanted(route.hops)) {
-                self.queue(prefix);
-            }
-        }
-    }
-
-    /// Takes a destination that has changed, with the route that is used now.
-    fn take(&mut self) -> Option<(Prefix<A>, Option<Route>)> {
-        let prefix = self.queue.pop_front()?;
-        let Some(at) = self.head(prefix) else { return Some((prefix, None)) };
-        let entry = &mut self.entries[at as usize];
-        entry.flags &= !QUEUED;
-        if entry.flags & DELETED != 0 {
-            self.map.remove(prefix);
-            self.free_from(at);
-            return Some((prefix, None));
-        }
-        let Entry { metric, hops, kind, protocol, .. } = *entry;
-        Some((prefix, Some(Route { metric, hops, kind, protocol })))
-    }
-
-    fn memory(&self) -> usize {
-        self.map.memory()
-            + self.entries.capacity() * size_of::<Entry>()
-            + self.queue.capacity() * size_of::<Prefix<A>>()
-    }
-}
-
 /// An object as the kernel has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Object {
@@ -351,9 +128,9 @@ struct Listing {
 /// All routes and objects of a namespace.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    v4: BTreeMap<u32, Table<u32>>,
+    pub(super) v4: BTreeMap<u32, Table<u32>>,
     v6: BTreeMap<u32, Table<u128>>,
-    lists: Lists,
+    pub(super) lists: Lists,
     objects: BTreeMap<u32, Object>,
     /// Objects to be taken.
     changed: BTreeSet<u32>,
@@ -361,6 +138,8 @@ pub(super) struct Shadow {
     /// handed over after the next list.
     gone: BTreeSet<u32>,
     unused: BTreeSet<u32>,
+    /// Objects whose routes were there before them, to be offered.
+    early: BTreeSet<u32>,
     limits: Limits,
     pub(super) left: Left,
     /// A notice did not fit what was seen: something was missed.
@@ -388,6 +167,45 @@ macro_rules! in_tables {
             }
         }
     };
+}
+
+/// A walk over all destinations, in slices between which the shadow may change.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// Tables that are left, the present one last: true for IPv6.
+    tables: Vec<(bool, u32)>,
+    at: Sweep,
+}
+
+/// Does something with a slice of the present table, which returns whether that has more; the value
+/// is false once the walk is over.
+macro_rules! step {
+    ($self:ident, $walk:ident, $get:ident, |$table:ident, $at:ident| $do:expr) => {{
+        let Some(&(is_v6, id)) = $walk.tables.last() else { return false };
+        let $at = &mut $walk.at;
+        let more = match is_v6 {
+            false => $self.v4.$get(&id).is_some_and(|$table| $do(id)),
+            true => $self.v6.$get(&id).is_some_and(|$table| $do(id)),
+        };
+        if !more {
+            $walk.tables.pop();
+            $walk.at = Sweep::default();
+        }
+        true
+    }};
+}
+
+/// Routes and objects that are taken again, as they lead elsewhere now.
+#[derive(Debug, Default)]
+pub(super) struct Offer {
+    links: BTreeSet<Option<u32>>,
+    objects: BTreeSet<u32>,
+}
+
+impl Offer {
+    fn has(&self, hops: &[NextHop]) -> bool {
+        self.links.contains(&None) || hops.iter().any(|hop| self.links.contains(&Some(hop.link)))
+    }
 }
 
 impl Shadow {
@@ -435,6 +253,11 @@ impl Shadow {
             Some(id) => Hops::Object(id),
             None => Hops::These(self.hops(m)),
         };
+        // The kernel goes on to the next route if all hops are dead.
+        let is_dead = matches!(&hops, Hops::These(hops) if hops.is_empty());
+        if m.kind == RouteKind::Unicast && is_dead {
+            return None;
+        }
         let hops = self.lists.hold(hops);
         Some(Route { metric: m.metric, hops, kind: m.kind, protocol: m.protocol })
     }
@@ -473,11 +296,16 @@ impl Shadow {
 
     fn put(&mut self, id: u32, to: (IpAddr, u8), old: &[Route], new: &[Route], mark: u8) {
         let grows = new.len() > old.len();
+        if old.is_empty() && new.is_empty() {
+            return;
+        }
         let exists: bool = in_tables!(self, to, |tables, _prefix| tables.contains_key(&id));
         let tables = self.v4.len().max(self.v6.len());
         let full = self.total >= self.limits.routes || !exists && tables >= self.limits.tables;
         if grows && full {
             self.left.beyond += 1;
+            // The routes that are there stay.
+            self.mark(id, to, mark);
             return;
         }
         new.iter().for_each(|route| self.lists.retain(route.hops));
@@ -488,14 +316,27 @@ impl Shadow {
             self.total = self.total + new.len() - old.len();
         } else {
             self.left.beyond += 1;
+            self.mark(id, to, mark);
         }
         let released = if done { old } else { new };
         released.iter().for_each(|route| self.lists.release(route.hops));
     }
 
+    fn mark(&mut self, id: u32, to: (IpAddr, u8), mark: u8) {
+        in_tables!(self, to, |tables, prefix| {
+            if let Some(table) = tables.get_mut(&id) {
+                table.mark(prefix, mark);
+            }
+        });
+    }
+
     /// Takes a notice of a route that is new or changed.
     pub(super) fn add(&mut self, placing: Placing, m: &RouteMessage<'_>) {
-        let Some(route) = self.route(m) else { return };
+        let Some(route) = self.route(m) else {
+            // One that the router follows may have made way.
+            self.is_doubtful |= placing == Placing::Replace && m.tos == 0 && !m.has_source;
+            return;
+        };
         let is_v4 = m.destination.0.is_ipv4();
         let mut is_doubtful = false;
         self.change(m, |all, lists| {
@@ -561,9 +402,14 @@ impl Shadow {
         self.lists.release(route.hops);
     }
 
-    /// Takes a notice of an object, or a row of the list of all.
-    pub(super) fn set_object(&mut self, m: &NextHopMessage<'_>) {
+    /// Takes a row of the list of all objects.
+    pub(super) fn list_object(&mut self, m: &NextHopMessage<'_>) {
         self.listing.objects.insert(m.id);
+        self.set_object(m);
+    }
+
+    /// Takes a notice of an object.
+    pub(super) fn set_object(&mut self, m: &NextHopMessage<'_>) {
         if m.is_fdb {
             return;
         }
@@ -583,7 +429,11 @@ impl Shadow {
             return;
         }
         let is_group = matches!(object, Object::Group(_));
-        self.objects.insert(m.id, object);
+        let is_new = self.objects.insert(m.id, object).is_none();
+        if is_new && self.lists.by_hops.contains_key(&Hops::Object(m.id)) {
+            // Its notice was lost, or comes late: its routes have led nowhere.
+            self.early.insert(m.id);
+        }
         self.changed.insert(m.id);
         if !is_group {
             self.changed.extend(self.groups_of(m.id));
@@ -600,11 +450,12 @@ impl Shadow {
 
     /// Takes a notice that an object was deleted.
     pub(super) fn delete_object(&mut self, id: u32) {
+        // The kernel removes its routes without a word.
+        let in_use = self.lists.by_hops.contains_key(&Hops::Object(id));
+        self.is_doubtful |= in_use;
         if self.objects.remove(&id).is_some() {
             self.changed.remove(&id);
             self.changed.extend(self.groups_of(id));
-            let in_use = self.lists.by_hops.contains_key(&Hops::Object(id));
-            self.is_doubtful |= in_use;
             let place = if in_use { &mut self.gone } else { &mut self.unused };
             place.insert(id);
         }
@@ -642,17 +493,16 @@ impl Shadow {
         });
         // A destination that comes again has more routes.
         if again {
-            routes.splice(0..0, old.iter().copied());
+            let (known, new): (Vec<Route>, Vec<Route>) =
+                routes.iter().partition(|route| old.contains(route));
+            known.iter().for_each(|route| self.lists.release(route.hops));
             old.iter().for_each(|route| self.lists.retain(route.hops));
+            routes = old.iter().copied().chain(new).collect();
         }
         // The list has them by the kernel's order within a metric.
         routes.sort_by_key(|route| route.metric);
         if old == routes {
-            in_tables!(self, to, |tables, prefix| {
-                if let Some(table) = tables.get_mut(&id) {
-                    table.mark(prefix, mark);
-                }
-            });
+            self.mark(id, to, mark);
         } else {
             self.put(id, to, &old, &routes, mark);
         }
@@ -668,48 +518,76 @@ impl Shadow {
         let gone: Vec<u32> =
             self.objects.keys().filter(|id| !listed.contains(id)).copied().collect();
         gone.into_iter().for_each(|id| self.delete_object(id));
-        let mark = self.mark;
-        let released: Vec<u32> = {
-            let v4 = self.v4.values_mut().flat_map(|table| sweep(table, mark));
-            let mut all: Vec<u32> = v4.collect();
-            all.extend(self.v6.values_mut().flat_map(|table| sweep(table, mark)));
-            all
-        };
-        self.unused.append(&mut self.gone);
-        self.total -= released.len();
-        released.into_iter().for_each(|hops| self.lists.release(hops));
     }
 
-    /// Gives up a list that was not whole.
+    /// Begins a walk.
+    pub(super) fn walk(&self) -> Walk {
+        let v4 = self.v4.keys().map(|id| (false, *id));
+        Walk { tables: v4.chain(self.v6.keys().map(|id| (true, *id))).collect(), ..Walk::default() }
+    }
+
+    /// Removes some routes that the list has not named; returns false at the end.
+    pub(super) fn sweep_some(&mut self, walk: &mut Walk) -> bool {
+        let mut released = Vec::new();
+        let more = self.sweep_slice(walk, &mut released);
+        self.total -= released.len();
+        released.into_iter().for_each(|hops| self.lists.release(hops));
+        if !more {
+            // No route leads to an object that is gone.
+            self.unused.append(&mut self.gone);
+        }
+        more
+    }
+
+    fn sweep_slice(&mut self, walk: &mut Walk, released: &mut Vec<u32>) -> bool {
+        let mark = self.mark;
+        step!(self, walk, get_mut, |table, at| |_| table.sweep_some(at, mark, released))
+    }
+
+    /// Gives up a list that was not whole; then all is marked, so that the next list begins with
+    /// nothing seen.
     pub(super) fn abandon(&mut self) {
         self.flush_listed();
         self.listing = Listing::default();
     }
 
-    /// Has routes and objects over links taken again, or all (`None`): the router leads them
-    /// elsewhere now.
-    pub(super) fn offer(&mut self, links: &BTreeSet<Option<u32>>) {
-        let every = links.contains(&None);
-        let over =
-            |hops: &[NextHop]| every || hops.iter().any(|hop| links.contains(&Some(hop.link)));
-        let objects: BTreeSet<u32> = {
-            let is_over = |object: &Object| match object {
-                Object::Hop(hop) => over(std::slice::from_ref(hop)),
-                Object::Blackhole | Object::Group(_) => every,
-            };
-            self.objects.iter().filter(|(_, o)| is_over(o)).map(|(id, _)| *id).collect()
+    /// Marks some destinations; returns false at the end.
+    pub(super) fn mark_some(&mut self, walk: &mut Walk) -> bool {
+        let mark = self.mark;
+        step!(self, walk, get_mut, |table, at| |_| table.mark_some(at, mark))
+    }
+
+    /// Has objects over links taken again, or all (`None`), and returns which routes are, too.
+    pub(super) fn offer(&mut self, links: BTreeSet<Option<u32>>) -> Offer {
+        let mut offer = Offer { links, objects: BTreeSet::new() };
+        let is_over = |object: &Object| match object {
+            Object::Hop(hop) => offer.has(std::slice::from_ref(hop)),
+            Object::Blackhole | Object::Group(_) => offer.has(&[]),
         };
-        let mut all = objects.clone();
-        objects.iter().for_each(|id| all.extend(self.groups_of(*id)));
+        let of_links: BTreeSet<u32> =
+            self.objects.iter().filter(|(_, o)| is_over(o)).map(|(id, _)| *id).collect();
+        let groups: Vec<u32> = of_links.iter().flat_map(|id| self.groups_of(*id)).collect();
+        offer.objects = of_links.into_iter().chain(groups).collect();
+        self.changed.extend(&offer.objects);
+        offer
+    }
+
+    /// Returns the routes of objects that were there before these; `None` if there are none.
+    pub(super) fn take_early(&mut self) -> Option<Offer> {
+        let objects = std::mem::take(&mut self.early);
+        let offer = Offer { objects, ..Offer::default() };
+        Some(offer).filter(|offer| !offer.objects.is_empty())
+    }
+
+    /// Has some of the routes taken again; returns false at the end.
+    pub(super) fn offer_some(&mut self, walk: &mut Walk, offer: &Offer) -> bool {
         let lists = &self.lists;
         let wanted = |id: u32| match lists.get(id) {
-            Some(Hops::These(hops)) => over(hops),
-            Some(Hops::Object(id)) => all.contains(id),
+            Some(Hops::These(hops)) => offer.has(hops),
+            Some(Hops::Object(id)) => offer.objects.contains(id),
             None => false,
         };
-        self.v4.values_mut().for_each(|table| table.queue_where(wanted));
-        self.v6.values_mut().for_each(|table| table.queue_where(wanted));
-        self.changed.extend(all);
+        step!(self, walk, get_mut, |table, at| |_| table.queue_some(at, wanted))
     }
 
     /// Returns the route of a destination that is used, in the first of some tables that has one.
@@ -741,6 +619,12 @@ impl Shadow {
                 if let [only] = &mut hops[..] {
                     only.weight = 1;
                 }
+                let is_blackhole =
+                    |(id, _): &(u32, u16)| self.objects.get(id) == Some(&Object::Blackhole);
+                if hops.is_empty() && !members.iter().any(is_blackhole) {
+                    // No member is known yet: no link is 0.
+                    hops.push(NextHop { link: 0, gateway: None, weight: 1, labels: [].into() });
+                }
                 hops
             }
             Some(Object::Blackhole) | None => Vec::new(),
@@ -763,6 +647,8 @@ impl Shadow {
         for (id, table) in &mut self.v6 {
             take_from(*id, table, lists, &mut room, &mut taken.routes);
         }
+        self.v4.retain(|_, table| !table.map.is_empty() || !table.queue.is_empty());
+        self.v6.retain(|_, table| !table.map.is_empty() || !table.queue.is_empty());
         let routes_left = self.v4.values().any(|t| !t.queue.is_empty())
             || self.v6.values().any(|t| !t.queue.is_empty());
         if !routes_left && self.changed.is_empty() {
@@ -772,15 +658,11 @@ impl Shadow {
         taken
     }
 
-    /// Hands `each` the route that is used of every destination.
-    pub(super) fn each(&self, mut each: impl FnMut(Change)) {
+    /// Adds some destinations with the routes that are used, or that are gone and wait to be taken;
+    /// returns false at the end.
+    pub(super) fn some(&self, walk: &mut Walk, out: &mut Vec<Change>) -> bool {
         let lists = &self.lists;
-        for (id, table) in &self.v4 {
-            each_of(*id, table, lists, &mut each);
-        }
-        for (id, table) in &self.v6 {
-            each_of(*id, table, lists, &mut each);
-        }
+        step!(self, walk, get, |table, at| |id| some_of(id, table, at, lists, out))
     }
 }
 
@@ -820,21 +702,6 @@ fn without(lists: &Lists, route: &Route, some: &Route) -> Vec<NextHop> {
     these(lists, route).iter().filter(stays).cloned().collect()
 }
 
-/// Removes what a list has not named; returns the lists of hops to be released.
-fn sweep<A: Address>(table: &mut Table<A>, mark: u8) -> Vec<u32> {
-    let all: Vec<Prefix<A>> = table.map.iter().map(|(prefix, _)| prefix).collect();
-    let (mut released, mut old) = (Vec::new(), Vec::new());
-    for prefix in all {
-        if !table.is_marked(prefix, mark) {
-            table.read(prefix, &mut old);
-            if !old.is_empty() && table.write(prefix, &old, &[], mark) {
-                released.extend(old.iter().map(|route| route.hops));
-            }
-        }
-    }
-    released
-}
-
 fn change<A: Address>(
     table: u32,
     prefix: Prefix<A>,
@@ -843,10 +710,7 @@ fn change<A: Address>(
 ) -> Change {
     let used = |route: Route| {
         let hops = lists.get(route.hops)?.clone();
-        let is_dead = matches!(&hops, Hops::These(hops) if hops.is_empty());
-        // The kernel does not use a route of which all hops are dead.
-        let live = route.kind != RouteKind::Unicast || !is_dead;
-        live.then_some(Used { kind: route.kind, protocol: route.protocol, hops })
+        Some(Used { kind: route.kind, protocol: route.protocol, hops })
     };
     let destination = (prefix.addr().to_ip(), prefix.len());
     Change { table, destination, now: route.and_then(used) }
@@ -877,12 +741,19 @@ fn take_from<A: Address>(
     }
 }
 
-fn each_of<A: Address>(id: u32, table: &Table<A>, lists: &Lists, each: &mut impl FnMut(Change)) {
+fn some_of<A: Address>(
+    id: u32,
+    table: &Table<A>,
+    at: &mut Sweep,
+    lists: &Lists,
+    out: &mut Vec<Change>,
+) -> bool {
+    let mut some = Vec::new();
+    let more = table.some(at, |prefix| some.push(prefix));
     let mut routes = Vec::new();
-    for (prefix, _) in table.map.iter() {
+    out.extend(some.into_iter().map(|prefix| {
         table.read(prefix, &mut routes);
-        if let Some(first) = routes.first() {
-            each(change(id, prefix, Some(*first), lists));
-        }
-    }
+        change(id, prefix, routes.first().copied(), lists)
+    }));
+    more
 }

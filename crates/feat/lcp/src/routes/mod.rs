@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_device_linux::routes::{
-    Change, Hops, Limits, NextHop, RouteState, Routes, Used, WAITING_BYTES,
+    Change, Hops, Limits, NextHop, RouteState, RouteWalk, Routes, Used, WAITING_BYTES,
 };
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_feat_ip::table::set_found_route;
@@ -35,8 +35,9 @@ use thalweg_wire::mpls::Label;
 const BATCH: usize = 256;
 /// Most time on the main thread per slice.
 const SLICE: Duration = Duration::from_millis(1);
-/// `RT_TABLE_DEFAULT`, `RT_TABLE_MAIN` and `RT_TABLE_LOCAL`, which are one here.
-const OF_KERNEL: [u32; 3] = [254, 255, 253];
+/// `RT_TABLE_LOCAL`, `RT_TABLE_MAIN` and `RT_TABLE_DEFAULT`, which are one here, in the order in which
+/// the kernel asks them.
+const OF_KERNEL: [u32; 3] = [255, 254, 253];
 /// Routes that [`unresolved`] returns.
 pub const MOST_SHOWN: usize = 1000;
 
@@ -60,8 +61,8 @@ pub struct Counters {
 pub(crate) struct KernelRoutes {
     followed: BTreeMap<NamespaceId, Followed>,
     objects: Objects,
-    /// Destinations of namespaces that are no longer followed, to be removed.
-    leaving: VecDeque<(u32, (IpAddr, u8))>,
+    /// Namespaces that are no longer followed, with the walk that removes their routes.
+    leaving: VecDeque<(Routes, RouteWalk)>,
     counters: Counters,
     /// Bytes of notices that may wait in the kernel, for namespaces to come.
     pub(crate) buffer: Option<usize>,
@@ -137,10 +138,12 @@ pub(crate) fn twin_gone(c: &mut Control, id: NamespaceId, link: u32, last: bool)
         return;
     }
     let Some(of) = state.borrow_mut().followed.remove(&id) else { return };
-    let mut leaving = Vec::new();
-    of.routes.each(|change| leaving.push((change.table, change.destination)));
-    let is_first = state.borrow().leaving.is_empty();
-    state.borrow_mut().leaving.extend(leaving);
+    let is_first = {
+        let leaving = &mut state.borrow_mut().leaving;
+        let walk = of.routes.walk();
+        leaving.push_back((of.routes, walk));
+        leaving.len() == 1
+    };
     if is_first {
         leave(c);
     }
@@ -151,19 +154,29 @@ pub(crate) fn twin_gone(c: &mut Control, id: NamespaceId, link: u32, last: bool)
 fn leave(c: &mut Control) {
     let (begin, state) = (Instant::now(), c.state::<KernelRoutes>());
     while begin.elapsed() < SLICE {
-        for _ in 0..16 {
-            let Some((table, destination)) = state.borrow_mut().leaving.pop_front() else { return };
-            withdraw(c, table, destination);
+        let mut some = Vec::new();
+        {
+            let leaving = &mut state.borrow_mut().leaving;
+            let Some((routes, walk)) = leaving.front_mut() else { return };
+            if !routes.some(walk, &mut some) {
+                leaving.pop_front();
+            }
+        }
+        for Change { table, destination, .. } in some {
+            settle(c, table, destination);
         }
     }
     c.after(Duration::ZERO, leave);
 }
 
-/// Has routes over links of a namespace taken again.
-fn offer(c: &Control, id: NamespaceId, links: impl Iterator<Item = u32>) {
+/// Has routes over the links of next hops taken again, or all, if there are none.
+fn offer(c: &Control, id: NamespaceId, hops: &[NextHop]) {
     let state = c.state::<KernelRoutes>();
-    if let Some(of) = state.borrow().followed.get(&id) {
-        links.for_each(|link| of.routes.offer(Some(link)));
+    let state = state.borrow();
+    let Some(of) = state.followed.get(&id) else { return };
+    match hops {
+        [] => of.routes.offer(None),
+        hops => hops.iter().for_each(|hop| of.routes.offer(Some(hop.link))),
     }
 }
 
@@ -197,18 +210,20 @@ pub fn unresolved(c: &Control) -> (Vec<Unresolved>, usize) {
     let state = state.borrow();
     let (mut some, mut count) = (Vec::new(), 0);
     for (id, of) in &state.followed {
-        of.routes.each(|change| {
-            let Some(why) = change.now.as_ref().and_then(|used| why_not(c, &state, *id, used))
-            else {
-                return;
-            };
-            count += 1;
-            if some.len() < MOST_SHOWN {
-                let (namespace, table, destination) =
-                    (of.name.clone(), change.table, change.destination);
-                some.push(Unresolved { namespace, table, destination, why });
+        let (mut walk, mut all) = (of.routes.walk(), Vec::new());
+        while of.routes.some(&mut walk, &mut all) {
+            for change in all.drain(..) {
+                let Some(why) = change.now.and_then(|used| why_not(c, &state, *id, &used)) else {
+                    continue;
+                };
+                count += 1;
+                if some.len() < MOST_SHOWN {
+                    let (namespace, table) = (of.name.clone(), change.table);
+                    let destination = change.destination;
+                    some.push(Unresolved { namespace, table, destination, why });
+                }
             }
-        });
+        }
     }
     (some, count)
 }
@@ -272,44 +287,62 @@ fn tables_of(id: TableId) -> Vec<u32> {
 
 /// Takes a route as the kernel has it now.
 fn apply(c: &mut Control, id: NamespaceId, change: Change) {
-    match change.now {
-        Some(used) => put(c, id, change.table, change.destination, &used),
-        None => withdraw(c, change.table, change.destination),
+    let is_alone = c.state::<KernelRoutes>().borrow().followed.len() == 1;
+    if !is_alone || table_of(change.table) == TableId(0) {
+        return settle(c, change.table, change.destination);
     }
+    let paths = change.now.as_ref().map(|used| paths(c, id, change.destination.0, used));
+    put(c, table_of(change.table), change.destination, change.now.as_ref().zip(paths));
 }
 
-fn put(c: &mut Control, id: NamespaceId, table: u32, to: (IpAddr, u8), used: &Used) {
-    let version = Version::of_ip(to.0);
-    let paths = paths(c, id, version, used);
-    if paths.is_empty() {
-        return withdraw(c, table, to);
-    }
-    let (source, other) = match used.protocol <= PROTOCOL_STATIC {
-        true => (Source::KernelStatic, Source::KernelDynamic),
-        false => (Source::KernelDynamic, Source::KernelStatic),
+/// Gives a destination the route of the first namespace that has one over a twin, in the first of
+/// its tables.
+fn settle(c: &mut Control, table: u32, to: (IpAddr, u8)) {
+    let table = table_of(table);
+    let tables = tables_of(table);
+    let found: Vec<(NamespaceId, Used)> = {
+        let state = c.state::<KernelRoutes>();
+        let state = state.borrow();
+        let find = |(id, of): (&NamespaceId, &Followed)| Some((*id, of.routes.find(&tables, to)?));
+        state.followed.iter().filter_map(find).collect()
     };
+    for (id, used) in found {
+        let paths = paths(c, id, to.0, &used);
+        if !paths.is_empty() {
+            return put(c, table, to, Some((&used, paths)));
+        }
+    }
+    put(c, table, to, None);
+}
+
+/// Gives a destination a route with paths, or none.
+fn put(c: &mut Control, table: TableId, to: (IpAddr, u8), route: Option<(&Used, Vec<Path>)>) {
+    let of_kernel = [Source::KernelStatic, Source::KernelDynamic];
+    let Some((used, paths)) = route.filter(|(_, paths)| !paths.is_empty()) else {
+        return of_kernel.into_iter().for_each(|source| unset(c, table, to, source));
+    };
+    let is_static = used.protocol <= PROTOCOL_STATIC;
+    let [source, other] = if is_static { of_kernel } else { [of_kernel[1], of_kernel[0]] };
     let done = match to.0 {
-        IpAddr::V4(ip) => set(c, table_of(table), u32::from(ip), to.1, source, paths),
-        IpAddr::V6(ip) => set(c, table_of(table), u128::from(ip), to.1, source, paths),
+        IpAddr::V4(ip) => set(c, table, u32::from(ip), to.1, source, paths),
+        IpAddr::V6(ip) => set(c, table, u128::from(ip), to.1, source, paths),
     };
     if let Err(e) = done {
-        let refused = {
-            let state = c.state::<KernelRoutes>();
-            let counters = &mut state.borrow_mut().counters;
-            counters.refused += 1;
-            counters.refused
-        };
-        // There may be a million with the same reason.
-        if refused.is_power_of_two() {
-            tracing::warn!(
-                "route {}/{} of the kernel is not taken: {e} ({refused} so far)",
-                to.0,
-                to.1
-            );
-        }
-        unset(c, table_of(table), to, source);
+        refused(c, to, &e);
+        unset(c, table, to, source);
     }
-    unset(c, table_of(table), to, other);
+    unset(c, table, to, other);
+}
+
+fn refused(c: &Control, to: (IpAddr, u8), e: &RouteError) {
+    let state = c.state::<KernelRoutes>();
+    let counters = &mut state.borrow_mut().counters;
+    counters.refused += 1;
+    // There may be a million with the same reason.
+    if counters.refused.is_power_of_two() {
+        let so_far = counters.refused;
+        tracing::warn!("route {}/{} of the kernel is not taken: {e} ({so_far} so far)", to.0, to.1);
+    }
 }
 
 fn set<A: Address>(
@@ -340,36 +373,17 @@ fn unset(c: &mut Control, table: TableId, (ip, len): (IpAddr, u8), source: Sourc
     }
 }
 
-/// Removes a route, unless another namespace or another of the kernel's tables has one for the
-/// same destination.
-fn withdraw(c: &mut Control, table: u32, to: (IpAddr, u8)) {
-    let id = table_of(table);
-    let tables = tables_of(id);
-    let others: Vec<(NamespaceId, Used)> = {
-        let state = c.state::<KernelRoutes>();
-        let state = state.borrow();
-        let found =
-            state.followed.iter().filter_map(|(ns, of)| Some((*ns, of.routes.find(&tables, to)?)));
-        found.collect()
-    };
-    for (ns, used) in others {
-        if !paths(c, ns, Version::of_ip(to.0), &used).is_empty() {
-            return put(c, ns, tables[0], to, &used);
-        }
-    }
-    unset(c, id, to, Source::KernelStatic);
-    unset(c, id, to, Source::KernelDynamic);
-}
-
 /// Returns the paths of a route; none if it does not lead over a twin.
-fn paths(c: &mut Control, id: NamespaceId, version: Version, used: &Used) -> Vec<Path> {
+fn paths(c: &mut Control, id: NamespaceId, to: IpAddr, used: &Used) -> Vec<Path> {
     let special = |kind| vec![Path::special(kind)];
     match (used.kind, &used.hops) {
         (RouteKind::Blackhole, _) => special(PathKind::Drop),
         (RouteKind::Unreachable, _) => special(PathKind::Unreachable),
         (RouteKind::Prohibit, _) => special(PathKind::Prohibit),
         (RouteKind::Unicast, Hops::These(hops)) => paths_of(c, id, hops),
-        (RouteKind::Unicast, Hops::Object(object)) => objects::paths(c, id, *object, version),
+        (RouteKind::Unicast, Hops::Object(object)) => {
+            objects::paths(c, id, *object, Version::of_ip(to))
+        }
         _ => Vec::new(),
     }
 }

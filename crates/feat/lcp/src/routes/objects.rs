@@ -30,7 +30,6 @@ struct Object {
 #[derive(Default)]
 pub(super) struct Objects {
     all: BTreeMap<(NamespaceId, u32), Object>,
-    free: Vec<u32>,
     /// Numbers given so far.
     numbers: u32,
 }
@@ -41,11 +40,10 @@ impl Objects {
         self.all.get(&(id, object)).map(|o| &o.hops[..])
     }
 
+    /// Returns a number that no group has had: routes to a former one may still be there.
     fn number(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.numbers += 1;
-            self.numbers - 1
-        })
+        self.numbers = self.numbers.wrapping_add(1);
+        self.numbers
     }
 }
 
@@ -75,7 +73,6 @@ pub(super) fn remove(c: &mut Control, id: NamespaceId, object: u32) {
         let Some(group) = group else { continue };
         c.state::<Forwarding>().borrow_mut().remove_numbered(c, group.number);
         unfollow(c, version, group.followed);
-        state.borrow_mut().objects.free.push(group.number);
     }
 }
 
@@ -159,7 +156,7 @@ fn lead(
         group.and_then(|group| std::mem::replace(&mut group.followed, followed))
     };
     if in_use && before.is_some() != leads {
-        super::offer(c, id, hops.iter().map(|hop| hop.link));
+        super::offer(c, id, &hops);
     }
     unfollow(c, version, before);
     (number, leads)
