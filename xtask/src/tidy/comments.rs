@@ -29,7 +29,9 @@ fn openings(source: &Source) -> Vec<String> {
     if source.is("md") || source.path.starts_with("xtask/src/tidy/") {
         return Vec::new();
     }
-    let found = source.lines().filter_map(|(number, line)| {
+    let is_comment = |line: &str| line.trim_start().starts_with(['/', '#']);
+    let lines = source.lines().filter(|(_, line)| is_comment(line));
+    let found = lines.filter_map(|(number, line)| {
         let word = pattern.captures(line)?.get(1)?.as_str();
         Some(
             source.finding(number, format_args!("sentence begins with `{word}`; name the subject")),
