@@ -1,19 +1,11 @@
 //! Lines of comments are at most 100 columns wide, as rustfmt leaves them alone, and their
 //! sentences begin with a noun or a verb.
 
-use std::sync::LazyLock;
-
-use regex_lite::Regex;
-
 use super::Source;
 
 const WIDTH: usize = 100;
 /// Words that leave the reader waiting for the subject.
-const OPENINGS: &str = "What|It|Of|Those|Whether|Who";
-
-/// A sentence of a comment that opens with one of [`OPENINGS`].
-static OPENING: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"^\s*(?:#|//[/!]?)(?:.*[.!?])? ({OPENINGS})\b")).ok());
+const OPENINGS: [&str; 6] = ["What", "It", "Of", "Those", "Whether", "Who"];
 
 pub fn check(source: &Source) -> Vec<String> {
     let mut findings = wide(source);
@@ -22,22 +14,29 @@ pub fn check(source: &Source) -> Vec<String> {
 }
 
 fn openings(source: &Source) -> Vec<String> {
-    let Some(pattern) = OPENING.as_ref() else {
-        return vec!["the openings of sentences are no pattern".into()];
-    };
     // Pages have headings that look like comments of scripts.
     if source.is("md") || source.path.starts_with("xtask/src/tidy/") {
         return Vec::new();
     }
-    let is_comment = |line: &str| line.trim_start().starts_with(['/', '#']);
-    let lines = source.lines().filter(|(_, line)| is_comment(line));
-    let found = lines.filter_map(|(number, line)| {
-        let word = pattern.captures(line)?.get(1)?.as_str();
+    let found = source.lines().filter_map(|(number, line)| {
+        let word = opening(line)?;
         Some(
             source.finding(number, format_args!("sentence begins with `{word}`; name the subject")),
         )
     });
     found.collect()
+}
+
+/// Returns the opening of a comment's sentence that leaves the reader waiting.
+fn opening(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let marks = ["///", "//!", "//", "#"];
+    let text = marks.iter().find_map(|mark| line.strip_prefix(mark))?.strip_prefix(' ')?;
+    let mut sentences = text.split_inclusive([' ']).scan(true, |begins, word| {
+        let first = std::mem::replace(begins, word.trim_end().ends_with(['.', '!', '?']));
+        Some(first.then(|| word.trim_end().trim_end_matches([',', ':', ';', '.'])))
+    });
+    sentences.find_map(|first| first.filter(|word| OPENINGS.contains(word)))
 }
 
 fn wide(source: &Source) -> Vec<String> {

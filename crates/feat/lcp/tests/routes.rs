@@ -219,7 +219,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Of two tables that are one here, the kernel asks main first; hosts on a link by a route stay
+    /// The kernel asks main first of two tables that are one here; hosts on a link by a route stay
     /// so when its protocol changes, or when the CLI says the same.
     fn equal_routes_of_several_sources() {
         let mut r = Router::new()?;

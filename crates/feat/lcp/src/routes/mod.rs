@@ -35,8 +35,8 @@ use thalweg_wire::mpls::Label;
 const BATCH: usize = 256;
 /// Most time on the main thread per slice.
 const SLICE: Duration = Duration::from_millis(1);
-/// `RT_TABLE_LOCAL`, `RT_TABLE_MAIN` and `RT_TABLE_DEFAULT`, which are one here, in the order in which
-/// the kernel asks them.
+/// `RT_TABLE_LOCAL`, `RT_TABLE_MAIN` and `RT_TABLE_DEFAULT`, which are one here, in the order in
+/// which the kernel asks them.
 const OF_KERNEL: [u32; 3] = [255, 254, 253];
 /// Routes that [`unresolved`] returns.
 pub const MOST_SHOWN: usize = 1000;
