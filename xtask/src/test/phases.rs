@@ -98,6 +98,9 @@ const REPEATING: &str = "killed::many_";
 const REPEATING_DEADLINE: &str = "840";
 /// Scenarios that need programs which take long to build or to fetch.
 const FETCHING: [&str; 1] = ["collectors::"];
+/// Scenarios that take a minute, in the long list.
+const SLOW: [&str; 2] =
+    ["load::a_search_names_what_limits", "load::connections_pass_each_device_of_a_lab"];
 
 /// Phases to build, and what selects among their jobs.
 pub struct Chosen {
@@ -291,8 +294,8 @@ fn scenarios(
             job.deadline = PROGRAM_DEADLINE;
             job.env.push(("THALWEG_TEST_DEADLINE", REPEATING_DEADLINE.into()));
         }
-        job.long =
-            job.alone || repeats || FETCHING.iter().any(|beginning| name.starts_with(beginning));
+        let is_later = FETCHING.iter().chain(&SLOW).any(|beginning| name.starts_with(beginning));
+        job.long = job.alone || repeats || is_later;
         job.env.push((ROUTER, router.clone().into()));
         job.env.extend(env.iter().map(|(key, value)| (*key, OsString::from(value))));
         if job.alone {
