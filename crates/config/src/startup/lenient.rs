@@ -37,7 +37,7 @@ const LOG_LEVELS: &[&str] =
     &["emerg", "alert", "crit", "err", "error", "warn", "notice", "info", "debug", "disabled"];
 
 /// Stanzas that features read themselves.
-const OF_FEATURES: &[&str] = &["linux-cp", "nat", "sflow"];
+const OF_FEATURES: &[&str] = &["linux-cp", "linux-nl", "nat", "sflow"];
 
 /// Reads a stanza that is not one of the fully known ones.
 pub(super) fn read(config: &mut StartupConfig, stanza: &Stanza, report: &mut Report) {

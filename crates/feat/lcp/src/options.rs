@@ -21,6 +21,9 @@ pub struct Options {
     pub rx_queues: Option<u16>,
     /// Transmit queues of a TAP, as VPP counts them.
     pub tx_queues: Option<u16>,
+    /// Bytes of notices of routes that the kernel keeps for each namespace; the usual number if
+    /// `None`.
+    pub notice_bytes: Option<usize>,
     /// Ethertypes that are passed between interfaces and twins.
     pub ethertypes: BTreeSet<u16>,
     /// OSI protocols, likewise.
@@ -36,6 +39,7 @@ impl Default for Options {
             auto_subint: false,
             rx_queues: None,
             tx_queues: None,
+            notice_bytes: None,
             ethertypes: BTreeSet::new(),
             osi: BTreeSet::new(),
         }

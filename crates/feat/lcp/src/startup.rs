@@ -20,8 +20,17 @@ pub(crate) fn defaults() -> Options {
 
 /// A stanza that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("linux-cp {{ … }}: {0}")]
-pub struct BadStanza(String);
+#[error("{stanza} {{ … }}: {text}")]
+pub struct BadStanza {
+    stanza: &'static str,
+    text: String,
+}
+
+impl BadStanza {
+    fn of_nl(text: String) -> BadStanza {
+        BadStanza { stanza: "linux-nl", text }
+    }
+}
 
 /// Reads the words of the stanza.
 ///
@@ -30,7 +39,7 @@ pub struct BadStanza(String);
 pub fn read<'w>(words: impl Iterator<Item = &'w str>) -> Result<Options, BadStanza> {
     let mut words = words;
     let mut options = Options::default();
-    let bad = |text: String| Err(BadStanza(text));
+    let bad = |text: String| Err(BadStanza { stanza: "linux-cp", text });
     while let Some(word) = words.next() {
         match word {
             "default" => match (words.next(), words.next()) {
@@ -56,6 +65,34 @@ pub fn read<'w>(words: impl Iterator<Item = &'w str>) -> Result<Options, BadStan
         }
     }
     Ok(options)
+}
+
+/// Words of the stanza `linux-nl`, for errors.
+const NL_WORDS: &str = "nl-rx-buffer-size <bytes>, nl-batch-size <n>, nl-batch-delay-ms <n>";
+
+/// Reads the words of the stanza `linux-nl`; returns the bytes of notices that the kernel keeps.
+/// Batches have sizes and delays of their own here.
+///
+/// # Errors
+/// The first word that is not understood.
+pub fn read_nl<'w>(words: impl Iterator<Item = &'w str>) -> Result<Option<usize>, BadStanza> {
+    let (mut words, mut bytes) = (words, None);
+    while let Some(word) = words.next() {
+        if !["nl-rx-buffer-size", "nl-batch-size", "nl-batch-delay-ms"].contains(&word) {
+            return Err(BadStanza::of_nl(format!("unknown word `{word}': {NL_WORDS} expected")));
+        }
+        let number = words.next().and_then(|n| n.parse::<u32>().ok());
+        let Some(number) = number.filter(|n| *n > 0) else {
+            return Err(BadStanza::of_nl(format!(
+                "{word}: a number from 1 to {} expected",
+                u32::MAX
+            )));
+        };
+        if word == "nl-rx-buffer-size" {
+            bytes = Some(number as usize);
+        }
+    }
+    Ok(bytes)
 }
 
 /// Has what the stanza says hold from the start on, once per process.
@@ -91,5 +128,10 @@ mod tests {
         assert!(said("num-rx-queues 65").contains("1 to 64"));
         assert!(said("num-rx-queues").contains("1 to 64"));
         assert!(of("del-static-on-link-down").is_ok());
+        let nl = |text: &str| read_nl(text.split_whitespace()).map_err(|e| e.to_string());
+        assert_eq!(nl("nl-rx-buffer-size 268435456 nl-batch-size 2048"), Ok(Some(268_435_456)));
+        assert_eq!(nl("nl-batch-delay-ms 1"), Ok(None));
+        assert!(nl("nl-rx-buffer-size 0").unwrap_err().contains("from 1"));
+        assert!(nl("bogus").unwrap_err().contains("nl-rx-buffer-size"));
     }
 }

@@ -11,6 +11,7 @@
 
 mod objects;
 
+use crate::options;
 use crate::sync;
 use objects::Objects;
 use std::collections::{BTreeMap, VecDeque};
@@ -64,8 +65,6 @@ pub(crate) struct KernelRoutes {
     /// Namespaces that are no longer followed, with the walk that removes their routes.
     leaving: VecDeque<(Routes, RouteWalk)>,
     counters: Counters,
-    /// Bytes of notices that may wait in the kernel, for namespaces to come.
-    pub(crate) buffer: Option<usize>,
 }
 
 /// A namespace, for `show lcp verbose`.
@@ -109,7 +108,7 @@ pub(crate) fn twin_made(
     if let Some(of) = state.borrow().followed.get(&id) {
         return of.routes.offer(Some(link));
     }
-    let buffer = state.borrow().buffer.unwrap_or(WAITING_BYTES);
+    let buffer = options::get(c).notice_bytes.unwrap_or(WAITING_BYTES);
     let remote = c.remote();
     let announce = move || remote.submit(move |c| take(c, id));
     let name = namespace.map_or_else(String::new, |n| n.name().to_owned());

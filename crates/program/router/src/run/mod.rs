@@ -292,7 +292,11 @@ fn run(
     }
     let (config, warnings) = StartupConfig::from_args(words)?;
     let pairs = config.stanza("linux-cp").map(|s| thalweg_feat_lcp::startup::read(s.words()));
-    let pairs = pairs.transpose()?;
+    let mut pairs = pairs.transpose()?;
+    if let Some(stanza) = config.stanza("linux-nl") {
+        let notice_bytes = thalweg_feat_lcp::startup::read_nl(stanza.words())?;
+        pairs.get_or_insert_default().notice_bytes = notice_bytes;
+    }
     let store = file_of_document.map(Store::new);
     let (document, instead) =
         store.as_ref().map(|s| document(s, strict)).transpose()?.unwrap_or_default();
