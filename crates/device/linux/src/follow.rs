@@ -271,11 +271,12 @@ fn device(c: &Control, sw_if: SwIfIndex) -> Option<std::rc::Rc<dyn Device>> {
 
 fn changed(c: &mut Control, ns: NamespaceId, info: &IfInfo) {
     let links = c.state::<Links>();
+    // One that a TAP of the router has made may be expected as well.
+    if ns == NamespaceId::default() && links.borrow_mut().expected.remove(&info.name) {
+        c.publish(DeviceCame { name: info.name.clone() });
+    }
     let followed = links.borrow().by_index.get(&(ns, info.ifindex)).copied();
     let Some(Follower { sw_if, link, .. }) = followed.or_else(|| attached(c, ns, info)) else {
-        if ns == NamespaceId::default() && links.borrow_mut().expected.remove(&info.name) {
-            c.publish(DeviceCame { name: info.name.clone() });
-        }
         return;
     };
     let up = match link {

@@ -189,11 +189,13 @@ fn tracking(doc: &Doc<'_>, out: &mut Draft) {
     }
     for (list, key) in [("zone-limits", "zone-limit"), ("timeouts", "timeouts")] {
         for (name, found) in doc.entries(&["thalweg", "conntrack", list]) {
-            if zone(name).is_none() {
+            let Some(zone) = zone(name) else {
                 let text = format!("`default' or a zone from 0 to 65535 expected, not `{name}'");
                 out.problem(Problem::at(found.node, &found.path, text));
                 continue;
-            }
+            };
+            // As the router says it: 05 is 5.
+            let name = zone_name(zone);
             let value = match found.node.text() {
                 // In the router's order, without what is so anyway.
                 Some(text) => Policy::parse(text).map_or(text.to_owned(), |p| p.to_string()),
