@@ -33,6 +33,7 @@ tests=(
     # Its programs find their models and sockets only where its package has them.
     vtysh:frr
     gdb:gdb
+    systemctl:systemd
     # Debian's python3 comes without what makes environments.
     python3-venv:python3-venv
 )

@@ -8,7 +8,7 @@
 //! - [`Collector`] receives sFlow datagrams.
 //! - [`Flow`] is a ping that goes on while other things happen, and knows what it missed.
 //! - [`Ovs`] is an Open vSwitch in a namespace, [`Peer`] finds such programs of others.
-//! - [`Keeper`] keeps a router's descriptors over restarts, as systemd does.
+//! - [`Keeper`] keeps a router's descriptors over restarts, as systemd does, and [`Systemd`] is one.
 //! - [`CpuClock`] measures the processor time of a process, [`ActivityClock`] to the nanosecond and
 //!   with its wake-ups.
 
@@ -23,6 +23,7 @@ mod keeper;
 mod raw;
 mod router;
 mod soak;
+mod systemd;
 mod text;
 pub mod vppctl;
 
@@ -35,5 +36,6 @@ pub use keeper::Keeper;
 pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};
 pub use soak::{SoakOptions, soak};
+pub use systemd::Systemd;
 pub use text::{Delay, hex};
 pub use thalweg_peers::{Bird, Frr, Keepalived, Ovs, OvsOptions, Peer};

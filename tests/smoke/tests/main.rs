@@ -25,6 +25,7 @@ mod killed;
 mod lcp;
 mod lcp_restart;
 mod lcp_routes;
+mod lcp_systemd;
 mod lcp_vrrp;
 mod load;
 mod load_ends;

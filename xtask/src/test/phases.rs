@@ -61,8 +61,9 @@ const CHAOS_DEADLINE: Duration = Duration::from_secs(18 * 60);
 
 /// Scenarios that are repeated with each level of frame kernels: those that forward.
 const FORWARDING: [&str; 5] = ["bad_input::", "cross_connect::", "mtu::", "routing::", "wire::"];
-/// The one of them that the short list repeats.
-const FORWARDING_SHORT: &str = "wire::";
+/// Those of them that the short list repeats.
+const FORWARDING_SHORT: [&str; 2] =
+    ["wire::segments_of_super_packets_are_right", "wire::wireshark_finds_nothing_wrong"];
 /// Levels of frame kernels, as `THALWEG_SIMD` names them.
 const LEVELS: [&str; 4] = ["per-packet", "scalar", "avx2", "avx512"];
 /// Scenarios that measure rates, loss or processor time, by the beginnings of their names. They run
@@ -249,7 +250,7 @@ fn levels(root: &Path) -> Result<Vec<Job>> {
             let phase = format!("levels/{level}-{workers}");
             let mut forwarding = scenarios(root, &phase, &FORWARDING, &env)?;
             for job in &mut forwarding {
-                job.long |= !job.name.contains(FORWARDING_SHORT);
+                job.long |= !FORWARDING_SHORT.iter().any(|name| job.name.ends_with(name));
             }
             jobs.extend(forwarding);
         }

@@ -330,7 +330,8 @@ lab_test! {
         p.until("found", |p| p.has("198.51.100.1/24"));
         p.lab.ok("set interface ip address test0 203.0.113.1/24");
         p.until("passed", |p| p.ns.ip("address show dev twin").unwrap().contains("203.0.113.1/24"));
-        assert!(p.lab.cli("show lcp").contains("tap4096 twin"), "{}", p.lab.cli("show lcp"));
+        // Another thread follows names.
+        p.until("its name", |p| p.lab.cli("show lcp").contains("tap4096 twin"));
         p.lab.ok("lcp delete test0");
         p.until("nothing left", |p| !p.ns.ip("-br link").unwrap().contains("twin"));
         Ok(())

@@ -464,10 +464,9 @@ fn no_flow_waits_for_side_memory_of_others() {
     assert!(faults() - before < 20, "all of them have memory in the side table");
 }
 
-/// A flow that is refused for lack of memory has changed nothing, and is refused until there is
-/// some.
-#[test]
-fn no_flow_comes_before_its_memory() {
+/// Returns how often a new table refused its first flow, or `None` if the kernel cannot tell what
+/// has memory.
+fn refusals_of_a_first_flow() -> Option<u64> {
     // An index that takes a thread some time.
     let mut table = Table::new(20_000_000, 1, 0).unwrap();
     table.prepare("test-memory").unwrap();
@@ -475,17 +474,23 @@ fn no_flow_comes_before_its_memory() {
     let long = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while let Err(e) = table.add(with_hash(&table, key(1)), None, 1000, (1, ())) {
         assert_eq!((e, table.len(), table.used()), (AddError::Unready, 0, 0));
-        if refused == 0 {
-            assert!(!table.is_ready());
-        }
         refused += 1;
         assert!(std::time::Instant::now() < long, "the thread does nothing");
         std::thread::yield_now();
     }
     assert_eq!((table.counts().unready, table.len()), (refused, 1));
-    assert!(refused > 0 || table.is_all_ready().is_none());
     assert!(table.is_ready());
+    let known = table.is_all_ready().map(|_| refused);
     empty(&mut table);
+    known
+}
+
+/// A flow that is refused for lack of memory has changed nothing, and is refused until there is
+/// some. A thread may be faster than the flow, so that several tables are tried.
+#[test]
+fn no_flow_comes_before_its_memory() {
+    let refused = (0..20).map(|_| refusals_of_a_first_flow()).find(|found| *found != Some(0));
+    assert!(refused.is_some(), "twenty threads were faster than their table's first flow");
 }
 
 /// A side table that is wanted from the beginning has memory from the beginning.

@@ -2,11 +2,10 @@
 //!
 //! For each namespace with twins there is a [mirror](thalweg_device_linux::mirror), a thread that
 //! reports twins as they are and changes them as ordered. `seen` always takes from its reports to
-//! reports twins as they are and changes them as ordered. `seen` always takes from its reports to
 //! the interface what Linux has changed; `wanted` orders what the interface has and the twin has
 //! not, while `lcp lcp-sync` is on. If both change, the last one wins: a report from before the
-//! last order is not looked at, as another follows it. Nothing that is equal is set, so that one
-//! side's change does not come back.
+//! last order is not looked at, as another follows it: what is due is ordered before reports are
+//! looked at. Nothing that is equal is set, so that one side's change does not come back.
 //!
 //! | | interface to twin | twin to interface |
 //! | --- | --- | --- |
@@ -32,7 +31,7 @@ use crate::make;
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs, Place};
 use crate::routes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
@@ -69,6 +68,8 @@ struct Twin {
     place: Place,
     /// Number of the last order.
     order: u64,
+    /// The interface has changed since: an order is due.
+    is_due: bool,
     /// As it is; `None` before it was seen.
     known: Option<Known>,
     /// True if the twin was down since it was known to be so: a report came that was not looked at.
@@ -99,6 +100,7 @@ impl Twin {
         Twin {
             place,
             order: 0,
+            is_due: false,
             known: None,
             was_down: false,
             is_held: false,
@@ -120,6 +122,8 @@ pub(crate) struct Sync {
     mirrors: BTreeMap<NamespaceId, (String, Mirror)>,
     twins: BTreeMap<SwIfIndex, Twin>,
     by_place: BTreeMap<Place, SwIfIndex>,
+    /// Interfaces whose twins may get an order soon.
+    due: VecDeque<SwIfIndex>,
     /// Sub-interfaces that were made for VLAN links of Linux.
     from_linux: BTreeSet<SwIfIndex>,
     /// Links on twins that have MAC and IP addresses of their own.

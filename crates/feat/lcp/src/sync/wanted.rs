@@ -4,23 +4,70 @@ use super::{Known, Prefixed, Sync, Twin, pair};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_device_linux::mirror::Change;
 use thalweg_feat_ip::Ip;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
-/// Orders what a twin lacks, as far as that is passed, after a change of the interface: the kernel
-/// may take now what it has refused before.
-pub(super) fn push(c: &Control, phy: SwIfIndex) {
-    if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&phy) {
+/// Most time on the main thread per slice.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// Orders soon what a twin lacks, as far as that is passed, after a change of the interface: the
+/// kernel may take now what it has refused before. An order compares all addresses, so that many
+/// changes share one.
+pub(super) fn push(c: &mut Control, phy: SwIfIndex) {
+    let is_first = {
+        let sync = c.state::<Sync>();
+        let mut sync = sync.borrow_mut();
+        let Sync { twins, due, .. } = &mut *sync;
+        let Some(twin) = twins.get_mut(&phy) else { return };
         twin.denied = Change::default();
+        if std::mem::replace(&mut twin.is_due, true) {
+            return;
+        }
+        due.push_back(phy);
+        due.len() == 1
+    };
+    if is_first {
+        c.after(Duration::ZERO, order_due);
     }
-    order(c, phy, false);
 }
 
-/// Does the same after a change of the twin, without what the kernel has refused; a new one gets
-/// state and MTU in any case. Nothing is ordered before the twin has been seen.
+/// Orders what is due, for about a millisecond, and goes on later.
+fn order_due(c: &mut Control) {
+    let begin = Instant::now();
+    while order_next_due(c) {
+        if begin.elapsed() >= SLICE {
+            c.after(Duration::ZERO, order_due);
+            return;
+        }
+    }
+}
+
+/// Orders all that is due, before reports of twins are looked at: what an interface has lost would
+/// seem to be new on its twin.
+pub(super) fn order_all_due(c: &Control) {
+    while order_next_due(c) {}
+}
+
+fn order_next_due(c: &Control) -> bool {
+    let phy = {
+        let sync = c.state::<Sync>();
+        let mut sync = sync.borrow_mut();
+        let Some(phy) = sync.due.pop_front() else { return false };
+        if let Some(twin) = sync.twins.get_mut(&phy) {
+            twin.is_due = false;
+        }
+        phy
+    };
+    order(c, phy, false);
+    true
+}
+
+/// Orders the same at once after a change of the twin, without what the kernel has refused; a new
+/// one gets state and MTU in any case. Nothing is ordered before the twin has been seen.
 pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let Some(pair) = pair(c, phy) else { return };
     let Ok(view) = interface::view(c, phy) else { return };
@@ -90,7 +137,7 @@ fn order_addresses(
 }
 
 /// Orders what twins on the twin of an interface lack: some of it they cannot have before that.
-pub(super) fn push_above(c: &Control, phy: SwIfIndex) {
+pub(super) fn push_above(c: &mut Control, phy: SwIfIndex) {
     let above = c.state::<Pairs>().borrow().above(phy);
     for sub in above {
         push(c, sub);

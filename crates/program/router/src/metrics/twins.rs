@@ -1,8 +1,9 @@
-//! Metrics of the twins that interfaces have in the kernel.
+//! Metrics of the twins that interfaces have in the kernel, and of the kernel's routes over them.
 
 use std::fmt::Result;
 use thalweg_feat_lcp::class::Class;
 use thalweg_feat_lcp::pairs::{self, PairView};
+use thalweg_feat_lcp::routes::{self, RoutesView};
 use thalweg_feat_lcp::sync::{self, NamespaceView};
 use thalweg_graph::Control;
 use thalweg_stats::metrics::Page;
@@ -13,11 +14,19 @@ pub(crate) struct Twins {
     pairs: Vec<PairView>,
     namespaces: Vec<NamespaceView>,
     changes: sync::Counters,
+    routes: Vec<RoutesView>,
+    taken: routes::Counters,
 }
 
 impl Twins {
     pub(crate) fn read(c: &Control) -> Twins {
-        Twins { pairs: pairs::all(c), namespaces: sync::namespaces(c), changes: sync::counters(c) }
+        Twins {
+            pairs: pairs::all(c),
+            namespaces: sync::namespaces(c),
+            changes: sync::counters(c),
+            routes: routes::namespaces(c),
+            taken: routes::counters(c),
+        }
     }
 
     /// Writes them as metrics, unless there is none.
@@ -50,7 +59,8 @@ impl Twins {
             v.add(&[("result", "taken")], self.changes.taken)?;
             v.add(&[("result", "refused")], self.changes.not_taken)
         })?;
-        self.netlink(page)
+        self.netlink(page)?;
+        self.routes(page)
     }
 
     fn netlink(&self, page: &mut Page<'_>) -> Result {
@@ -74,5 +84,57 @@ impl Twins {
             })?;
         }
         Ok(())
+    }
+
+    fn routes(&self, page: &mut Page<'_>) -> Result {
+        type One = (&'static str, &'static str, fn(&RoutesView) -> u64);
+        let sizes: [One; 5] = [
+            ("thalweg_lcp_routes", "Routes of the kernel that are followed", |n| {
+                n.state.routes as u64
+            }),
+            ("thalweg_lcp_nexthop_objects", "Next-hop objects of the kernel", |n| {
+                n.state.objects as u64
+            }),
+            ("thalweg_lcp_routes_waiting", "Changes of routes that wait to be taken", |n| {
+                n.state.waiting as u64
+            }),
+            (
+                "thalweg_lcp_routes_left",
+                "Routes and objects left out, unsupported or too many",
+                |n| n.state.left.unsupported + n.state.left.beyond,
+            ),
+            ("thalweg_lcp_routes_complete", "Whether the first list of routes is complete", |n| {
+                u64::from(n.state.complete)
+            }),
+        ];
+        for (name, help, value) in sizes {
+            page.gauge(name, help, |v| {
+                self.routes.iter().try_for_each(|n| v.add(&[("netns", &n.name)], value(n)))
+            })?;
+        }
+        let counters: [One; 3] = [
+            ("thalweg_lcp_route_notices", "Notices of the kernel about routes", |n| {
+                n.state.counters.notices
+            }),
+            ("thalweg_lcp_route_overruns", "Times that notices about routes were lost", |n| {
+                n.state.counters.overruns
+            }),
+            ("thalweg_lcp_route_resyncs", "Times that all routes were listed again", |n| {
+                n.state.counters.resyncs
+            }),
+        ];
+        for (name, help, value) in counters {
+            page.counter(name, help, |v| {
+                self.routes.iter().try_for_each(|n| v.add(&[("netns", &n.name)], value(n)))
+            })?;
+        }
+        page.counter(
+            "thalweg_lcp_route_changes",
+            "Changes of routes by the kernel, by result",
+            |v| {
+                v.add(&[("result", "taken")], self.taken.taken)?;
+                v.add(&[("result", "refused")], self.taken.refused)
+            },
+        )
     }
 }
