@@ -217,7 +217,7 @@ pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
         for cpu in 0..processors - 1 {
             let over = &over;
             scope.spawn(move || {
-                // Linux lowers this thread only. Where it refuses, others wait for their turns.
+                // Linux lowers this thread only. If it refuses, others wait for their turns.
                 let _ = rustix::process::nice(19);
                 spin(cpu, over);
             });

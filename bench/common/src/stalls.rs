@@ -90,7 +90,7 @@ impl Stalls {
         )
     }
 
-    /// Adds a round: the loops while it went on, and how long that was. Then the bare loop walks
+    /// Adds a round: the loops while it went on, and how long that was. The bare loop then walks
     /// through `memory` on the worker's processor, for as long, and after as long a silence.
     pub fn round(
         &mut self,

@@ -101,8 +101,8 @@ impl Lone {
         })
     }
 
-    /// Where the packets go: an address beyond the forwarder, and its hardware address, which the
-    /// host on the right does not have.
+    /// Destination of the packets: an address beyond the forwarder, and its hardware address, which
+    /// the host on the right does not have.
     pub fn sink() -> (std::net::Ipv4Addr, &'static str) {
         (Path::Ipv4.sink(), SINK_MAC)
     }
@@ -162,7 +162,7 @@ impl Lone {
     }
 }
 
-/// Where packets are seen and stamped.
+/// Device on which packets are seen and stamped.
 struct Tap(RawLink);
 
 impl Tap {

@@ -63,7 +63,7 @@ impl Router {
         Ok(router)
     }
 
-    /// Where its sockets are.
+    /// Directory of its sockets.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }

@@ -172,7 +172,7 @@ fn act() -> Result<()> {
     let mut report = Report::start("instructions", "Instructions per packet, counted by callgrind");
     match valgrind::check() {
         Ok(()) => guard(&args, report),
-        // Where tests must not pass by not running, this must not, either.
+        // CI must not pass without running this, either.
         Err(e) if std::env::var_os("CI").is_some() => Err(e),
         Err(e) => {
             let mut table = Table::new("Instructions per packet", vec![Column::text("path")]);

@@ -90,7 +90,7 @@ pub struct Many {
 impl Many {
     /// Numbers that the cases' names state.
     pub const ALL: Many = Many { vlans: 2047, labels: 100_000, packets: 1 << 18 };
-    /// So few that even an emulator sets them up in a moment.
+    /// Few enough for an emulator to set up in a moment.
     pub const FEW: Many = Many { vlans: 64, labels: 1000, packets: 1 << 12 };
 }
 
@@ -522,7 +522,7 @@ pub mod nat {
     use super::{Ipv4Addr, PORTS, Router, address, flow_packet};
     use thalweg_feat_nat44::worker::owner;
 
-    /// Where all flows go.
+    /// Destination of all flows.
     pub const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(48, 0, 0, 1), 443);
     /// Flows of a host inside.
     const PORTS_EACH: u32 = 16;

@@ -26,7 +26,7 @@ const HALVINGS: u32 = 4;
 pub struct Receiver {
     child: Child,
     port: u16,
-    /// Where it writes a line per sample, and the lines that it has written so far.
+    /// File to which it writes a line per sample, and the lines that it has written so far.
     lines: Option<(PathBuf, Option<File>, usize)>,
 }
 
@@ -196,7 +196,7 @@ impl Receiver {
     /// If it does not work, or loses datagrams at every rate.
     pub fn search(&mut self, datagrams: &[Vec<u8>], samples: usize) -> Result<Best> {
         let load = Load { datagrams, samples };
-        // So that it has started for good.
+        // Wait until the program has really started.
         self.trial(&load, SLOWEST / 2.0)?;
         let mut best: Option<Best> = None;
         let (mut low, mut high) = (0.0, f64::MAX);
