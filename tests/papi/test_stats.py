@@ -91,7 +91,7 @@ class Statistics(Case):
         self.assertEqual(self.of("/if/rx-broadcast", pg0), (30, 30 * 64))
         self.assertEqual(self.of("/if/rx-multicast", pg0), (40, 40 * 64))
         self.assertEqual(self.of("/if/rx-unicast", pg0), (2050, 2050 * 64))
-        # There is no neighbour entry for this address: the router sends an ARP request.
+        # This address has no neighbour entry: the router sends an ARP request.
         self.traffic("10.0.1.77", 1)
         pg1 = list(names).index("pg1")
         wait_for(lambda: self.of("/if/tx-broadcast", pg1)[0] >= 1)

@@ -17,7 +17,7 @@ from lab import LIMIT, PROGRAM, Router
 VPPCFG = os.path.join(os.path.dirname(sys.executable), "vppcfg")
 THALCTL = os.path.join(os.path.dirname(PROGRAM), "thalctl")
 
-# Where `vppcfg apply` 1.2.4 always connects to; /run is the tests' own here.
+# Socket that `vppcfg apply` 1.2.4 always connects to; /run is the tests' own here.
 FIXED = "/run/vpp/api.sock"
 
 # vppcfg takes physical ports as they are.
@@ -402,7 +402,7 @@ class Machine(Router):
         path = os.path.join(self.dir, "dump.yaml")
         _, said = by_vppcfg("dump", "-a", self.socket, "-o", path)
         for line in said.splitlines():
-            # There is no Linux control plane plugin.
+            # Linux control plane plugin: missing here.
             assert line.startswith("[INFO") or "LinuxCP" in line, said
         with open(path, encoding="utf-8") as file:
             return path, yaml.safe_load(file)

@@ -345,7 +345,7 @@ impl Machine {
         collector.set_nonblocking(true)?;
         rustix::net::sockopt::set_socket_recv_buffer_size(&collector, ROOM)?;
         fs::write("/tmp/hsflowd.conf", HSFLOWD_CONF)?;
-        // There is no other user here.
+        // The machine has no other user.
         let mut agent =
             Cmd::new("/bin/thalweg").args(["agent", "-P", "-f", "/tmp/hsflowd.conf"]).spawn()?;
         agent.wait_for_output(LIMIT, "to listen", |out, err| {
@@ -375,7 +375,7 @@ impl Machine {
         const DROPPED: usize = 20;
         cli("packet-generator delete third")?;
         cli("sflow drop-monitoring enable limit 1000")?;
-        // Then frames must be for the interface's own address, and these are not.
+        // Frames at layer 3 must be for the interface's own address; these are not.
         cli("set interface l3 pg0")?;
         self.stream_of("fourth", DROPPED as u64)?;
         let drops = wait_until_seen(LIMIT, "the router's drops", || {

@@ -50,7 +50,7 @@ fn own_directory() -> Result<PathBuf> {
     Ok(target.to_path_buf())
 }
 
-/// Where a program is. Debian keeps some out of an ordinary user's PATH.
+/// Returns the path of a program. Debian keeps some out of an ordinary user's PATH.
 fn found(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);

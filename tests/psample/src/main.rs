@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 const PASSED: &str = "test-psample: passed";
 /// And if not.
 const FAILED: &str = "test-psample: failed";
-/// Where modules are in its file system.
+/// Directory of modules in its file system.
 const MODULES_DIR: &str = "/modules";
 /// Modules, each after those that it needs.
 const MODULES: [&str; 19] = [

@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_secs(60);
 /// How long all clients of a path may wait for their peers after a change: some times their
 /// patience, where processors are busy with something else.
 const FURTHER: Duration = Duration::from_secs(10);
-/// Where servers give back what they get.
+/// Port of servers that give back what they get.
 const TCP_PORT: u16 = 8000;
 const UDP_PORT: u16 = 5300;
 /// Clients of a path side by side.

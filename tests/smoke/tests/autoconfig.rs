@@ -210,7 +210,7 @@ lab_test! {
         let text = router.cli("show ip6 nd autoconfig")?;
         ensure!(!text.contains("2001:db8:4:"), "{text}");
         shows(&router, "show ip6 fib ::/0", "IPv6-nd")?;
-        // There and back: the host finds the router by its new address.
+        // The host finds the router by its new address.
         lab.right.ns.ip("-6 route add 2001:db8:2::/64 dev eth0")?;
         let text = router.cli("ping 2001:db8:99::1 repeat 3 interval 0.01")?;
         ensure!(text.contains("3 sent, 3 received"), "{text}");

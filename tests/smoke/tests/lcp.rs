@@ -235,7 +235,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// So does BIRD.
+    /// BIRD works through a twin, too.
     fn bird_through_a_twin() {
         let edge = Edge::new()?;
         let router = edge.start()?;

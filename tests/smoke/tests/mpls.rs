@@ -487,7 +487,8 @@ lab_test! {
         let provider = Provider::new()?;
         provider.reach()?;
         let dir = TempDir::new()?;
-        // Where they are received: what a router sends passes by the kernel's captures.
+        // Packets are captured where they are received: the kernel's captures do not see what a
+        // router sends.
         let [there, back] = ["there.pcap", "back.pcap"].map(|name| dir.path().join(name));
         let captures = [
             Capture::start(provider.ns("pe2")?, "eth1", &there, "mpls")?,

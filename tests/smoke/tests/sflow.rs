@@ -135,7 +135,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Where packets went: the interface, the next hop, the lengths of both routes; those for the
+    /// Outputs of packets: the interface, the next hop, the lengths of both routes; those for the
     /// router itself; and those that it sends.
     fn samples_tell_where_packets_went() {
         let lab = Lab::new()?;

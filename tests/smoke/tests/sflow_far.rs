@@ -1,5 +1,5 @@
-//! Where sampled packets go that are tagged or dropped, and collectors that are reached by IPv6, on
-//! one link only, through a device, or from another namespace.
+//! Outputs of sampled packets that are tagged or dropped, and collectors that are reached by IPv6,
+//! on one link only, through a device, or from another namespace.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 

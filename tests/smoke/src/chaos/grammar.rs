@@ -18,7 +18,7 @@ pub(super) enum Part {
     Sequence(Vec<Part>),
     /// One of these.
     Choice(Vec<Part>),
-    /// This, or nothing.
+    /// An optional part.
     Option(Box<Part>),
     /// More of what is before it: `...`.
     Again,
