@@ -201,8 +201,8 @@ fn single(root: &Path, phase: &Single) -> Result<Vec<Job>> {
     }])
 }
 
-/// Each program of unit tests is a job; its own threads run its tests. Where flows have owners, the
-/// labs have two workers in another job.
+/// Each program of unit tests is a job; its own threads run its tests. Features whose flows have
+/// owners run in another job as well, in labs with two workers.
 fn unit(root: &Path) -> Result<Vec<Job>> {
     let all = programs(root, &["test", "--workspace"], &[])?;
     let named = |names: &'static [&str]| {
