@@ -74,7 +74,7 @@ pub type ProxyRange = (u32, Ipv4Addr, Ipv4Addr);
 
 /// A group of addresses that a feature such as NAT has the router answer for as for its own, and
 /// where: an address means nothing on interfaces of other tables, and there attracts packets that
-/// nobody translates. There may be many addresses.
+/// nobody translates. Addresses may be many.
 #[derive(Clone, Debug, Default)]
 struct Borrowed {
     addresses: CowMap<Ipv4Addr, (), FastHash>,

@@ -23,7 +23,7 @@ pub enum Mode {
     /// Log the failure, and continue with everything that does not depend on it; what is not in
     /// force then is kept as unresolved. At startup and for rollbacks.
     BestEffort,
-    /// As above, for what is unresolved: a failure is nothing new.
+    /// Like `BestEffort`, for what is unresolved: a failure is nothing new.
     Retry,
 }
 
@@ -96,7 +96,7 @@ struct Left {
     awaited: BTreeSet<Absent>,
 }
 
-/// Where parts that are not in force are listed.
+/// Command that lists parts that are not in force.
 const SEE: &str = "see `show configuration unresolved'";
 
 /// Phase of an application.

@@ -33,7 +33,7 @@ pub enum ConfigError {
     /// No file was given, and the router has none.
     #[error("no file: name one, or start the router with `thalweg run --config FILE'")]
     NoFile,
-    /// There is neither a file nor a revision.
+    /// Neither a file nor a revision exists.
     #[error("nothing has been saved yet; `config commit' saves the running configuration")]
     NothingSaved,
     /// The revision does not exist.

@@ -2,7 +2,7 @@
 //! the last step.
 //!
 //! A megaflow has a mask and a value: all packets that match under the mask take the same path.
-//! Where the rules branch on the tracker's result, a megaflow has an end for each `ct_state`. Most
+//! If the rules branch on the tracker's result, a megaflow has an end for each `ct_state`. Most
 //! packets thus need one comparison instead of two look-ups and the steps of two rules. Packets
 //! whose path cannot be cached take each step.
 

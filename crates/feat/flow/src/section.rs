@@ -194,7 +194,7 @@ fn tracking(doc: &Doc<'_>, out: &mut Draft) {
                 out.problem(Problem::at(found.node, &found.path, text));
                 continue;
             };
-            // As the router says it: 05 is 5.
+            // Write the number as the router does: 05 is 5.
             let name = zone_name(zone);
             let value = match found.node.text() {
                 // In the router's order, without what is so anyway.

@@ -161,7 +161,7 @@ impl Retag {
 impl Undo {
     /// Makes the frame what it was.
     pub(crate) fn undo(&self, p: &mut PktMut<'_>) {
-        // There is room where these tags were.
+        // The tags that were here leave room.
         if replace_tags(p, self.put, self.removed.get(..self.count).unwrap_or_default()) {
             p.unmark(Flags::PRIORITY);
             p.unmark(Flags::RETAGGED);

@@ -49,7 +49,7 @@ pub struct Tracking {
     room: u32,
 }
 
-/// There is no memory for a number of connections.
+/// No memory is left for this number of connections.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no memory to track {limit} connections: {source}; `set conntrack limit' lowers the number"

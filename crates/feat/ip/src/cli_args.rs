@@ -136,7 +136,7 @@ pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, 
     }
     let prefix = match prefix {
         Some(prefix) => prefix,
-        // There is none: this says so.
+        // The call reports that the prefix is missing.
         None => prefix_arg(c, args, "prefix")?,
     };
     let alone = paths.iter().find(|p| p.place.kind() != Some(PathKind::Normal));

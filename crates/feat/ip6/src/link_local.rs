@@ -175,7 +175,7 @@ pub fn change(
 }
 
 /// Gives an interface the link-local address of its twin in Linux in place of the automatic one,
-/// or the automatic one again. One that a user has chosen stays. This is no part of the
+/// or the automatic one again. One that a user has chosen stays. The address is no part of the
 /// configuration.
 ///
 /// # Errors

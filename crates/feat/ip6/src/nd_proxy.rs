@@ -23,7 +23,7 @@ pub enum NdProxyError {
     /// The address is no host's of other links.
     #[error("{0} is not the address of a host that others can reach")]
     Unusable(Ipv6Addr),
-    /// There is no room.
+    /// The table is full.
     #[error("no room for another proxied address: the limit is {MAX_PROXIES}")]
     Full,
     /// The address is not proxied.
@@ -32,7 +32,7 @@ pub enum NdProxyError {
     /// The interface does not exist.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// There is no room for its route.
+    /// No room is left for its route.
     #[error(transparent)]
     Route(#[from] RouteError),
 }

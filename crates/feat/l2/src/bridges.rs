@@ -574,9 +574,9 @@ impl Bridges {
     }
 
     /// Makes room for an address that a port has learned, if learning has filled the table: those
-    /// of the port that has learned most go, unless that is this one. So a flood of invented
-    /// addresses leaves the other ports what they need. Some entries are left for configured ones,
-    /// and until workers no longer read those that go.
+    /// of the port that has learned most go, unless that is this one. A flood of invented addresses
+    /// leaves the other ports what they need. Some entries are left for configured ones, and until
+    /// workers no longer read those that go.
     fn make_room(&mut self, readers: &Readers, sw_if: SwIfIndex) -> bool {
         let limit = self.macs.limit();
         if self.macs.len() < limit - limit / SPARE {

@@ -199,7 +199,7 @@ fn run_slice(c: &mut Control) {
     if over {
         let left = state.borrow_mut().bridges.left();
         left.into_iter().for_each(|port| interface::free_index(c, port));
-        // There may be room to learn again.
+        // The table may have room to learn again.
         table::publish_room(c);
     }
     if more {

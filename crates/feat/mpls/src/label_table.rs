@@ -61,7 +61,7 @@ impl Behind {
     }
 }
 
-/// Where such a packet goes.
+/// Destination of such a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum To {
     /// To an adjacency or group.
@@ -161,7 +161,7 @@ impl Leaves {
         Action::unpack(self.word(entry))
     }
 
-    /// As [`get`](Self::get), as one word.
+    /// Returns what [`get`](Self::get) does, as one word.
     #[inline(always)]
     pub(crate) fn word(&self, entry: Entry) -> u64 {
         let index = entry.0 >> 12 << 1 | entry.0 >> 8 & 1;

@@ -526,7 +526,7 @@ impl Mpls {
             self.bound.remove(&to);
             return self.remove_both(c, id, label);
         };
-        // A connected prefix: the host is looked up. So is what is answered or received.
+        // Connected, answered and received prefixes: the host is looked up.
         let leads_on = |p: &Path| {
             p.kind == PathKind::Normal && (p.next_hop.is_some() || p.via_label.is_some())
         };
@@ -553,7 +553,7 @@ impl Mpls {
             if let Err(e) = self.put(c, id, key, vias, Some(to)) {
                 tracing::warn!("label {key} of {}: {e}", to.prefix());
                 let dropped = vec![Via::Path(Path::special(PathKind::Drop))];
-                // That needs nothing.
+                // A drop needs no room, and cannot fail.
                 let _ = self.put(c, id, key, dropped, Some(to));
             }
         }

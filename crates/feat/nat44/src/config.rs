@@ -68,7 +68,7 @@ pub(crate) struct Addresses {
     pub(crate) pooled: HashSet<u32, FastHash>,
     /// Addresses of static mappings, with the number of mappings.
     pub(crate) mapped: CowMap<u32, u32, FastHash>,
-    /// Addresses that mappings leave to their hosts, with the number of mappings. These are no
+    /// Addresses that mappings leave to their hosts, with the number of mappings. They are no
     /// external addresses, but answers to their hosts may need translation.
     pub(crate) kept: CowMap<u32, u32, FastHash>,
 }

@@ -52,7 +52,7 @@ pub enum ArpingError {
     /// The interface is down, or its link layer is not Ethernet.
     #[error("`{0}' is {1}")]
     Unusable(String, &'static str),
-    /// There is no address to ask from.
+    /// The interface has no address to ask from.
     #[error("`{0}' has no {family} address to ask from; `set interface ip address' sets one", family = .1)]
     NoSource(String, Version),
     /// The address is not that of a host.

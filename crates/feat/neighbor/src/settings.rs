@@ -31,7 +31,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.neighbors.*", Kind::Other(neighbor)),
 ];
 
-/// Where a family's settings are: IPv4's directly below the others.
+/// Returns the place of a family's settings: IPv4's are directly below the others.
 fn path(family: Version) -> &'static [&'static str] {
     match family {
         Version::V4 => &["thalweg", "ip-neighbors"],

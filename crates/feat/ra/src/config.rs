@@ -216,7 +216,7 @@ pub enum RaError {
     /// A number is out of its range.
     #[error("{0}")]
     Range(&'static str),
-    /// There is no such prefix.
+    /// The prefix does not exist.
     #[error("`{interface}` does not advertise {what}")]
     Unknown {
         /// Name of the interface.
@@ -226,7 +226,7 @@ pub enum RaError {
         /// The prefix is there with another length.
         other_length: bool,
     },
-    /// There is no room.
+    /// The list is full.
     #[error("no room for another {0}: the limit is {1}")]
     Full(&'static str, usize),
     /// Hosts cannot use the value.

@@ -41,7 +41,7 @@ pub(crate) fn is_domain(name: &str) -> bool {
     (1..=MAX_DOMAIN).contains(&name.len()) && name.split('.').all(label)
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     /// The router's MAC address and link-local address.
@@ -70,7 +70,7 @@ impl Way {
             hop_limit: HOP_LIMIT,
             ..Ipv6Repr::new(self.src, self.dst, protocol::ICMPV6, length)
         };
-        // There is room for both.
+        // The buffer has room for both.
         let _ = ether.emit(&mut out);
         let _ = header.emit(&mut out[HEADER_LEN..]);
         out.extend(message);

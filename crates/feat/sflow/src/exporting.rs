@@ -22,7 +22,7 @@ pub const MAX_COLLECTORS: usize = 64;
 /// Settings of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportSettings {
-    /// Where datagrams go.
+    /// Destinations of datagrams.
     pub collectors: Vec<CollectorConfig>,
     /// The address that names the agent.
     pub agent: AgentChoice,

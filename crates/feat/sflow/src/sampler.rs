@@ -83,7 +83,7 @@ impl Countdown {
             return None;
         }
         let passed = self.left() - 1;
-        // There is one due, so that this is no rate of none.
+        // A sample was due: the rate is not 0.
         self.set_left(skip_of(random, self.rate));
         Some(passed)
     }
@@ -97,7 +97,7 @@ impl Countdown {
             self.none_behind(passed + n);
             return None;
         }
-        // There is one due, so that this is no rate of none.
+        // A sample was due: the rate is not 0.
         self.set_left(skip_of(random, self.rate));
         Some(at)
     }

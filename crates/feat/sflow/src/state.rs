@@ -174,7 +174,7 @@ impl From<SFlowError> for Refused {
     }
 }
 
-/// Where workers' taps leave the other end of what they write to, as they are built.
+/// Other ends of what workers' taps write to, left here as taps are built.
 #[derive(Default)]
 pub(crate) struct Taps {
     ends: Mutex<Vec<(SampleReader, Arc<TapStats>)>>,
@@ -607,7 +607,7 @@ pub fn set_header_bytes(c: &mut Control, bytes: u32) -> u16 {
     bytes
 }
 
-/// Says which packets are sampled. Where a direction stays, its sampling goes on without a gap.
+/// Says which packets are sampled. A direction that stays is sampled without a gap.
 ///
 /// # Errors
 /// If the engine refuses.

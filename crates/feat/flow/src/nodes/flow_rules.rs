@@ -4,8 +4,8 @@
 //! of another interface (for some sub-interfaces `l2-output` or `l2-efp-filter`, for a BVI
 //! `bvi-input`), another worker (whose `flow-rules` owns the connection), or drop.
 //!
-//! The headers of a frame are read first, and its connections looked up together. Then the rules
-//! are applied packet by packet, in order, so that a packet sees the effects of the one before.
+//! The headers of a frame are read first, and its connections looked up together. The rules are
+//! then applied packet by packet, in order, so that a packet sees the effects of the one before.
 //! Most packets hit the megaflow cache (`megaflow.rs`).
 
 use std::any::Any;
@@ -83,7 +83,7 @@ struct FlowRules {
     snapshot: Arc<Snapshot<Published>>,
     tallies: Arc<Tallies>,
     hand_off: HandOff,
-    /// Where the tracker is between frames, for other nodes.
+    /// Tracker between frames, for other nodes.
     tracker: PerWorker<Tracker>,
     engine: Engine,
 }
@@ -136,7 +136,7 @@ pub(crate) struct Engine {
     pub(crate) salt: u64,
     pub(crate) random: Random,
     lookups: usize,
-    /// Where the ports of layer 2 are.
+    /// Ports of layer 2.
     l2: Arc<Snapshot<L2Table>>,
 }
 

@@ -73,7 +73,7 @@ fn translating(workers: usize) -> Lab {
     lab
 }
 
-/// Where frames of a VLAN of `test0` have to go to reach the router.
+/// MAC address at which frames of a VLAN of `test0` reach the router.
 fn gateway(lab: &Lab, vlan: u16) -> MacAddr {
     match vlan {
         30 => interface::view(&lab.c, interface::find(&lab.c, "loop0").unwrap()).unwrap().mac,

@@ -14,7 +14,7 @@ use thalweg_wire::ipv6::Ipv6View;
 const ASKS: u16 = 5000;
 const ASKED: u16 = 53;
 
-/// Where the packet begins that an error quotes.
+/// Offset of the packet that an error quotes.
 const QUOTE: usize = 62;
 
 /// A packet from outside.

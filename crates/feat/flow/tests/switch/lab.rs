@@ -45,7 +45,7 @@ struct World {
     pairs: std::ops::Range<u32>,
     /// True if the replies of the first pairs are next.
     answers: bool,
-    /// Where the ports' packets are entered for a test that fails; benchmarks have none.
+    /// Log of the ports' packets for a test that fails; benchmarks have none.
     taps: Option<[PacketTap; 2]>,
 }
 

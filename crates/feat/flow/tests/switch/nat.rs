@@ -110,7 +110,7 @@ fn both_directions(lab: &mut Lab, workers: usize, (to, real): ([Ipv4Addr; 2], [I
         let seen = lab.pass(1, &[frame]);
         assert_eq!(seen.iter().map(|(_, f)| f).collect::<Vec<_>>(), [&want], "{workers}: {sport}");
     }
-    // There may be more workers than were asked for.
+    // The lab may have more workers than were asked for.
     let workers = lab.c.workers();
     let sent: Vec<u64> = (0..workers).map(|worker| tx(lab, worker)).collect();
     assert_eq!(sent.iter().sum::<u64>(), 80);

@@ -407,7 +407,7 @@ fn addresses_of_the_other_version() {
         (w.addresses(1, true), w.addresses(1, false)),
         (vec!["2001:db8::1/64".into()], vec![])
     );
-    // So does the removal of all.
+    // The removal of all addresses ends it, too.
     assert_eq!(w.change_address(1, true, false, "10.0.1.1/24"), 0);
     assert_eq!(w.change_address(1, false, true, "0.0.0.0/0"), 0);
     assert_eq!((w.addresses(1, true), w.addresses(1, false)), (vec![], vec![]));

@@ -102,7 +102,7 @@ pub fn fragments(
 /// Why a packet is not cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// There are not enough buffers.
+    /// The pool has too few buffers.
     NoBuffers,
     /// The packet claims to be a GSO packet, but is none.
     Gso,

@@ -109,8 +109,8 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     }
     match usize::from(u16::from_be_bytes([h[6], h[7]]) & OFFSET_MASK) {
         0 => {}
-        // Such a fragment can overwrite ports and flags of the first one, which filters have judged
-        // (RFC 1858 section 4, RFC 3128).
+        // A fragment at offset 1 can overwrite ports and flags of the first one, which filters have
+        // judged (RFC 1858 section 4, RFC 3128).
         1 => return Err(Verdict::drop(OFFSET_ONE)),
         // Another router that cuts it would begin again at the offset 0.
         units if units * 8 + total > MAX_LEN => return Err(Verdict::drop(FRAGMENT_END)),

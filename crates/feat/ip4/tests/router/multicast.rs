@@ -188,7 +188,7 @@ fn groups_behind_tags_fragments_and_output_features() {
     lab.close();
 }
 
-/// Where the link has no MAC addresses, packets to groups go to the other end, as all do.
+/// On a link without MAC addresses, packets to groups go to the other end, like all others.
 #[test]
 fn groups_on_a_point_to_point_link() {
     let mut lab = lab();

@@ -44,7 +44,7 @@ struct EchoRequest {
 struct Asked {
     src: Ipv6Addr,
     dst: Ipv6Addr,
-    /// Where the message begins.
+    /// Offset of the message.
     at: usize,
     /// True if it came by a routing header, which no reply reverses.
     routed: bool,

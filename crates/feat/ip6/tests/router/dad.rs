@@ -279,7 +279,7 @@ fn hosts_of_other_links_are_answered_for() {
         messages(lab, n)
     };
     assert_eq!(asked(0, &mut lab), [(136, host)]);
-    // Where it is, it answers itself.
+    // On its own link the host answers itself.
     assert!(asked(1, &mut lab).is_empty());
     let text = lab.cli("show ip6 fib 2001:db8:0:1::99/128");
     assert!(text.contains("IPv6-proxy-nd"), "{text}");

@@ -182,7 +182,7 @@ impl ArpTerm {
         }
     }
 
-    /// Where a frame goes that is not answered.
+    /// Sends a frame on that is not answered.
     fn pass(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex, is_arp: bool) -> Verdict {
         let table = self.table.load(cx.guard());
         let port = table.port(rx_if);

@@ -99,7 +99,7 @@ fn tags_pile_up_and_go() {
                 assert_eq!(bytes.len(), plain.len() + 8 * left);
             }
             assert_eq!(bytes, plain);
-            // There are none to remove.
+            // The frame has no tags to remove.
             let before = lab.count("l2-output", "L2 output tag rewrite drops");
             lab.receive(1, vec![bytes; n]);
             assert_eq!(lab.sent().len(), 0);

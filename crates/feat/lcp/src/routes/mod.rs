@@ -337,7 +337,7 @@ fn refused(c: &Control, to: (IpAddr, u8), e: &RouteError) {
     let state = c.state::<KernelRoutes>();
     let counters = &mut state.borrow_mut().counters;
     counters.refused += 1;
-    // There may be a million with the same reason.
+    // A million may have the same reason.
     if counters.refused.is_power_of_two() {
         let so_far = counters.refused;
         tracing::warn!("route {}/{} of the kernel is not taken: {e} ({so_far} so far)", to.0, to.1);

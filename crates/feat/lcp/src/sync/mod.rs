@@ -69,7 +69,7 @@ struct Twin {
     place: Place,
     /// Number of the last order.
     order: u64,
-    /// As it is; `None` before it was seen.
+    /// State as last seen; `None` before that.
     known: Option<Known>,
     /// True if the twin was down since it was known to be so: a report came that was not looked at.
     was_down: bool,

@@ -99,7 +99,7 @@ fn free_number(c: &Control, parent: SwIfIndex, of: TagMatch, id: u16) -> u32 {
 enum Fate {
     /// The link is as it should be.
     Stays,
-    /// There is nothing that it could be on.
+    /// The link waits: what it belongs on does not exist.
     Waits,
     /// The link is made on what is there.
     Made,

@@ -99,7 +99,7 @@ fn one(
 /// Lists tables some labels at a time.
 struct Listed {
     tables: Vec<TableId>,
-    /// Where to go on in the first one.
+    /// Next label of the first one.
     next: Option<Label>,
 }
 

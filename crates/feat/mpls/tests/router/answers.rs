@@ -109,7 +109,7 @@ fn what_is_too_long_behind_several_labels_is_answered_along_them() {
         }
         let one = answer(&mut lab, &behind(v6, &[(16, 9)], 1450));
         assert_eq!((one.by, one.labels.len()), (2, 0));
-        // Where no route leads back, it goes on by the label of the way out.
+        // Without a route back, the error goes on by the label of the way out.
         lab.ok(&format!("ip route del {}/0", if v6 { "::" } else { "0.0.0.0" }));
         let one = answer(&mut lab, &behind(v6, &[(16, 9)], 1450));
         assert_eq!((one.by, &one.labels[..]), (1, &[(17, 0, true, 255)][..]));

@@ -101,7 +101,8 @@ fn labels_are_popped() {
     let why = "interface that is to receive the packet is down";
     lab.lost(0, &labelled(&[24], 64), "interface-rx-dpo-ip4", why);
     lab.up(2, true);
-    // As all that interface receives: with its features, such as NAT, and without IPv4 not at all.
+    // The packet is treated like all that the interface receives: by its features, such as NAT, and
+    // without IPv4 not at all.
     lab.ok("set interface ip address del test2 all");
     lab.lost(0, &labelled(&[24], 64), "ip4-not-enabled", "ip4 is not enabled on the interface");
     // More than one: the last is swapped.

@@ -27,7 +27,7 @@ pub(super) struct Exporter {
     collectors: Shared,
     agent: Option<Agent<Shared>>,
     settings: ExportSettings,
-    /// There is a collector.
+    /// True if a collector is set.
     wanted: bool,
     address: Option<IpAddr>,
     /// When to look at the host's addresses, and who is looking.

@@ -145,8 +145,8 @@ impl Handle {
         self.order(Order::Setup(Box::new(setup)));
     }
 
-    /// Replaces what the service knows of one interface, with `None` once it is gone. This takes
-    /// the same time however many there are.
+    /// Replaces what the service knows of one interface, with `None` once it is gone. The time does
+    /// not depend on the number of interfaces.
     pub fn follow(&self, sw_if: SwIfIndex, port: Option<PortSetup>) {
         self.order(Order::Port(sw_if, port.map(Box::new)));
     }
@@ -180,8 +180,7 @@ impl Drop for Handle {
     }
 }
 
-/// Starts the thread, which the bell wakes then. There is one ring per worker, and what its tap
-/// counts.
+/// Starts the thread, which the bell wakes then. Each worker has one ring, and what its tap counts.
 ///
 /// # Errors
 /// If the system refuses a thread.

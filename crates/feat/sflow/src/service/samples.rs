@@ -23,7 +23,7 @@ use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::bytes::get_be16;
 
-/// Where to ask how packets are routed, and which sub-interface they come by.
+/// Sources of how packets are routed, and of the sub-interface that they come by.
 pub(crate) struct Guide {
     interfaces: Option<Arc<Snapshot<IfTable>>>,
     entries: Option<Arc<DpoTable>>,
@@ -269,7 +269,7 @@ impl Service {
         Some((labels::prefix_name(destination, len), len))
     }
 
-    /// Where a packet went.
+    /// Returns the output of a packet.
     fn output(&self, disposition: Disposition) -> Interface {
         match disposition {
             Disposition::Unknown | Disposition::Pending { .. } | Disposition::Elsewhere(_) => {

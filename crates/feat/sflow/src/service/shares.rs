@@ -2,8 +2,8 @@
 //!
 //! Rings that are never empty would lose in proportion to their room, not to what comes: one with
 //! half of the samples would keep as many as one with the other half and more, and lose next to
-//! none. So each gets turns in proportion to what its worker had to offer recently, lost samples
-//! included, and all lose the same share.
+//! none. Each ring therefore gets turns in proportion to what its worker had to offer recently,
+//! lost samples included, and all lose the same share.
 
 use super::BATCH;
 use crate::stats::TapStats;

@@ -24,7 +24,7 @@ fn renew_reasons(c: &Control) -> Arc<Reasons> {
 fn port_setup(c: &Control, state: &SFlow, sw_if: SwIfIndex) -> Option<PortSetup> {
     let Identity { generation, born, .. } = *state.identities.get(&sw_if)?;
     let view = interface::view(c, sw_if).ok()?;
-    // Where none has a twin, programs are given the router's numbers as the system's.
+    // Without any twin, programs are given the router's numbers as the system's.
     let os_index = view.twin.or_else(|| state.twins.is_empty().then_some(sw_if.get()));
     let enabled = state.ports.contains_key(&sw_if);
     Some(PortSetup { view, enabled, generation, born, os_index })
