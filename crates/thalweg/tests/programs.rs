@@ -102,7 +102,7 @@ fn a_router_runs_and_ends_in_good_order() {
     }
     let pid = fs::read_to_string(router.dir.path().join("pid")).unwrap();
     assert_eq!(pid.trim(), router.running.pid().to_string());
-    // There is nothing to read again, and nothing to end for.
+    // The router has nothing to read again, and no reason to end.
     router.running.signal(Signal::HUP).unwrap();
     router.says(&["show", "interface"]);
     let (log, dir) = router.stop();

@@ -71,7 +71,7 @@ pub fn start(lab: &Lab, plan: Plan, phase: Phase) -> Result<Receiver<Result<Traf
     let (left, right) = (lab.left.clone(), lab.right.clone());
     let (done, result) = channel();
     let run = move || {
-        // There is no receiver any more if the demonstration was interrupted.
+        // An interrupted demonstration has no receiver.
         let _ = done.send(run(&left, &right, plan, &phase));
     };
     std::thread::Builder::new().name("traffic".into()).spawn(run).context("start the traffic")?;

@@ -1,4 +1,4 @@
-//! Where a lost packet was lost, and how sure that is.
+//! Place at which a packet was lost, with its certainty.
 
 use std::fmt;
 
@@ -22,12 +22,12 @@ pub(super) struct Seen {
     pub(super) interface: String,
 }
 
-/// Where a packet was lost.
+/// Place at which a packet was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The packet itself was noted where it was dropped; with the interface that received it.
     Seen(Spot, String),
-    /// This was the only place that dropped anything, and it dropped all.
+    /// The only place that dropped anything, and it dropped all.
     Counted(Spot),
     /// Others dropped something as well, but not this packet.
     Inferred(Spot),
@@ -46,7 +46,7 @@ pub(super) fn place(drops: &Drops, unexplained: u64, way: Option<Way>) -> Place 
         (Some(of), Some(way)) => of == way,
         _ => true,
     };
-    // Where packets are noted, this one would have been.
+    // A place that notes packets would have noted this one.
     for watched in [false, true] {
         let mut could =
             all.iter().filter(|(spot, _)| (watched || !spot.watched) && goes_there(spot));

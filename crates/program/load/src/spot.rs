@@ -1,4 +1,4 @@
-//! Where packets were dropped, and on which side.
+//! Places at which packets were dropped, and on which side.
 
 use std::collections::BTreeMap;
 use std::fmt;

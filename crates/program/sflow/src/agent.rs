@@ -243,7 +243,7 @@ fn rights(conf: &HsflowdConf) -> CapabilitySet {
     rights
 }
 
-/// Drops privileges. This is the only thread so far; later ones inherit from it.
+/// Drops privileges. No other thread runs yet; later ones inherit from this one.
 fn drop_rights(conf: &HsflowdConf) {
     let drop_user = || -> rustix::io::Result<()> {
         let (user, group) = (Uid::from_raw(UNPRIVILEGED), Gid::from_raw(UNPRIVILEGED));

@@ -1,4 +1,4 @@
-//! This router, as a process of its own.
+//! The router as a process of its own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -8,7 +8,7 @@ impl Punt {
     /// Why nothing is done.
     pub(super) fn refuse(&self, what: &str) -> Retval {
         match self.r#type.known() {
-            // As VPP answers for what it cannot do.
+            // VPP answers so for what it cannot do.
             true => Retval::UNSPECIFIED.because(what),
             false => Retval::INVALID_VALUE,
         }

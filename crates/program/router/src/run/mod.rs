@@ -170,7 +170,7 @@ fn file<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Run
 }
 
 /// Serves the binary API of a router that another program runs, below `dir` until the result is
-/// dropped. That program calls [`poll`] and [`Control::run_once`] in turn.
+/// dropped. The program calls [`poll`] and [`Control::run_once`] in turn.
 ///
 /// # Errors
 /// If there cannot be such a socket.

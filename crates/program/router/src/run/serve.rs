@@ -153,7 +153,7 @@ pub(super) fn run_script(c: &mut Control, path: &Path) {
     cli.main.handle(c, CliJob::new(Request::Run { line }, reply));
 }
 
-/// Where the command line listens.
+/// Returns the addresses at which the command line listens.
 pub(super) fn addresses(config: &StartupConfig, runtime_dir: &Path) -> Listen {
     match &config.unix.cli_listen {
         Some(CliListen::Tcp { host, port }) if host.contains(':') => {

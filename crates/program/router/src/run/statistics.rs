@@ -334,7 +334,7 @@ impl Statistics {
         });
     }
 
-    /// Copies the counters of ARP and neighbour discovery. There are some only where hosts are, but
+    /// Copies the counters of ARP and neighbour discovery. Only interfaces with hosts have any, and
     /// these are few.
     fn count_neighbors(&self, c: &Control) {
         let (arp, nd) = (c.shared::<ArpCounters>(), c.shared::<NdCounters>());
@@ -521,7 +521,7 @@ pub(super) fn slots<const N: usize>(
     for name in names {
         made.push(make(name)?);
     }
-    // As many as there are names.
+    // One slot is made per name.
     Ok(std::array::from_fn(|i| made[i]))
 }
 

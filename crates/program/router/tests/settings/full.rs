@@ -41,7 +41,7 @@ fn with_small_disk(name: &str, body: impl FnOnce(&Path)) {
 /// Fills a disk; returns the file that does it.
 fn fill(disk: &Path) -> PathBuf {
     let file = disk.join("ballast");
-    // As much as goes.
+    // Write until the disk is full.
     let _ = fs::write(&file, vec![1; 1 << 20]);
     assert!(fs::write(disk.join("more"), [1; 4096]).is_err(), "not full");
     let _ = fs::remove_file(disk.join("more"));

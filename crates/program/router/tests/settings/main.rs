@@ -301,7 +301,7 @@ fn a_command_that_fails_leaves_all_as_it_was() {
     router.run("set interface ip address pg0 10.0.0.1/24\nset interface state pg0 up");
     let before = router.dump();
     let file = router.dir.path().join("bad.yaml");
-    // There is no such device.
+    // The device does not exist.
     let text = "
 interfaces:
   pg0: {addresses: [10.0.7.1/24], mtu: 1400}

@@ -19,7 +19,7 @@ pub struct ApiTrace;
 /// The command.
 pub static COMMAND: ApiTrace = ApiTrace;
 
-/// Where files without a directory are.
+/// Directory of files that are named without one.
 const DIRECTORY: &str = client::FOR_ALL;
 /// Recorded requests: what others have sent.
 const TRACES: Kind = Kind { name: "an API trace", magic: &[], is_foreign: true };
@@ -155,7 +155,7 @@ fn path(name: &str) -> PathBuf {
     if name.contains('/') { name.into() } else { Path::new(DIRECTORY).join(name) }
 }
 
-/// As VPP does, and with good reason: whoever may use the command line writes as the router.
+/// VPP does the same: a user of the command line writes with the router's rights.
 fn save(
     trace: &Trace,
     name: &str,
