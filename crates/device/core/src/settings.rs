@@ -127,7 +127,7 @@ impl Section<Control> for Settings {
             switches(i, out);
         }
         let named: HashSet<&str> = doc.interfaces().iter().map(|i| &*i.name).collect();
-        // Where the interface itself is described, its own key counts.
+        // An interface's own key counts if it is described, too.
         let reserved = doc.entries(&RESERVED).into_iter().filter(|(name, _)| !named.contains(name));
         for (name, found) in reserved {
             let set = |n: &str| format!("set interface index {name} {n}");

@@ -201,7 +201,7 @@ mod tests {
         assert!(ecn_alone.check(100).is_err());
         let sizeless = VnetHdr { gso_type: VnetHdr::GSO_TCPV4, ..VnetHdr::default() };
         assert!(sizeless.check(100).is_err());
-        // As many segments as there are bytes.
+        // One segment per byte.
         let tiny = VnetHdr { gso_size: 1, ..sizeless };
         assert_eq!(tiny.check(65_000), Err(BadOffload::Segments { len: 65_000, size: 1 }));
         assert!(tiny.has_too_many_segments(65_000) && tiny.check(MAX_SEGMENTS).is_ok());

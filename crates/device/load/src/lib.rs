@@ -4,8 +4,8 @@
 //! Workers share the hosts out: each has its part of the clients, of the servers' conversations,
 //! and of the packets of streams. A worker hands over packets that are for another one.
 //!
-//! A device under test in this process has such ports as its interfaces. There is no link between
-//! the two that could lose packets, so what is lost was lost by the device.
+//! A device under test in this process has such ports as its interfaces. No link between the two
+//! could lose packets: what is lost, the device has lost.
 
 #![forbid(unsafe_code)]
 

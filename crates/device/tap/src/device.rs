@@ -269,7 +269,7 @@ pub struct HostView {
     pub name: String,
     /// Its index in its namespace.
     pub ifindex: u32,
-    /// There is none now: name and index are those that it had.
+    /// True if the device is gone: name and index are those that it had.
     pub is_away: bool,
     /// True if the device was there before this router.
     pub was_there: bool,

@@ -46,7 +46,7 @@ pub enum Error {
         queues: u16,
     },
 
-    /// There is no device to attach to.
+    /// No device exists to attach to.
     #[error("there is no device \"{0}\" to attach to: `ip tuntap add' makes one")]
     NoDevice(String),
 

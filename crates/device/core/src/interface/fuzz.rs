@@ -105,7 +105,7 @@ fn look_up(subs: &Subs, all: &Model, frame: &[u8]) {
 }
 
 /// The first byte is the number of sub-interfaces, which follow with three bytes each; one whose
-/// tags are taken removes that. Then come frames, from their first tag on: length, and 16 bytes.
+/// tags are taken removes that. Frames come last, from their first tag on: length, and 16 bytes.
 pub fn fuzz_subs(data: &[u8]) {
     let Some((n, rest)) = data.split_first() else { return };
     let (ops, rest) = rest.split_at(rest.len().min(3 * usize::from(n & 63)));

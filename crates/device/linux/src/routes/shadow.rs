@@ -34,7 +34,7 @@ impl NextHop {
     }
 }
 
-/// Where a route leads.
+/// Next hops of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hops {
     /// To these.
@@ -50,7 +50,7 @@ pub struct Used {
     pub kind: RouteKind,
     /// Its protocol (`RTPROT_*`).
     pub protocol: u8,
-    /// Where it leads.
+    /// Next hops.
     pub hops: Hops,
 }
 
