@@ -222,9 +222,9 @@ pub struct FlowSample<'a> {
     pub pool: u32,
     /// Samples lost for lack of resources; wraps.
     pub drops: u32,
-    /// Where the packet came in.
+    /// Input of the packet.
     pub input: Interface,
-    /// Where it went out.
+    /// Output of the packet.
     pub output: Interface,
     /// Records about the packet.
     pub records: Records<'a, FlowRecord<'a>>,

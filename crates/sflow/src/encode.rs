@@ -43,9 +43,9 @@ pub struct FlowSampleOut {
     pub pool: u32,
     /// Samples lost.
     pub drops: u32,
-    /// Where the packet came in.
+    /// Input of the packet.
     pub input: Interface,
-    /// Where it went out.
+    /// Output of the packet.
     pub output: Interface,
 }
 
@@ -92,7 +92,7 @@ pub struct SampleTooLong {
 pub struct DatagramEncoder {
     buf: Vec<u8>,
     limit: usize,
-    /// Where sequence number, uptime and number of samples stand.
+    /// Offset of sequence number, uptime and number of samples.
     patch_at: usize,
     header: usize,
     samples: u32,

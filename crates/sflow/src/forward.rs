@@ -24,7 +24,7 @@ pub enum TargetError {
         /// Why not.
         why: io::Error,
     },
-    /// There is no socket to send by.
+    /// No socket could be opened.
     #[error("cannot open a forwarding socket: {0}")]
     Socket(io::Error),
 }
@@ -32,7 +32,7 @@ pub enum TargetError {
 /// One target, and what became of the datagrams for it.
 #[derive(Debug)]
 pub struct Target {
-    /// Where datagrams go.
+    /// Destination of datagrams.
     pub address: SocketAddr,
     /// Datagrams sent.
     pub sent: u64,
@@ -231,7 +231,7 @@ mod tests {
     fn datagrams_go_to_all_targets_unchanged() {
         let v4 = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut sockets = vec![v4];
-        // There are machines without IPv6.
+        // Some machines have no IPv6.
         sockets.extend(UdpSocket::bind("[::1]:0"));
         let targets: Vec<String> = sockets
             .iter()

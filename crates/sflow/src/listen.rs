@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::text::Moment;
 
-/// Where to listen.
+/// Address to listen at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenOn {
     /// IPv4 and IPv6 with one socket, or IPv4 alone where there is no IPv6.

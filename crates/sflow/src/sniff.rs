@@ -22,7 +22,7 @@ use crate::text::Moment;
 /// Why an interface cannot be listened at.
 #[derive(Debug, Error)]
 pub enum SniffError {
-    /// There is none of the name.
+    /// No interface has the name.
     #[error("no interface {name}; available: {there}")]
     NoInterface {
         /// The name.

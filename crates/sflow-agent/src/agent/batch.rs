@@ -5,7 +5,7 @@
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    /// Where each datagram ends.
+    /// End of each datagram.
     ends: Vec<usize>,
 }
 

@@ -44,7 +44,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Where datagrams go.
+/// Destination of datagrams.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CollectorConfig {
     /// The collector.

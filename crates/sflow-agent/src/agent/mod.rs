@@ -158,7 +158,7 @@ pub struct FlowSampleIn<'a> {
     pub drops: u64,
     /// ifIndex that the packet came in by, 0 unknown.
     pub input: u32,
-    /// Where it went.
+    /// Output of the packet.
     pub output: Interface,
     /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
@@ -335,7 +335,7 @@ pub struct Agent<T> {
     /// When the oldest sample that has not been sent came.
     pending_since: Option<Instant>,
     sources: Sources,
-    /// Where numbering stands under other names, the latest last.
+    /// Numbering under former names, the latest last.
     former: Vec<(Name, Numbering)>,
     batch: Batch,
     transport: T,

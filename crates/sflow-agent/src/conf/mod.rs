@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Blanks, `=` and `;` separate words, `#` begins a comment, values may stand in quotes, and words
-//! may be written in any case. A word that is unknown, or known and out of range, is an error. So
-//! is one that would have hsflowd measure what is not measured here, as it would not be missed at
-//! the collector. Other words that have no effect are warnings with their place, so that a
+//! may be written in any case. A word that is unknown, or known and out of range, is an error. A
+//! word that makes hsflowd measure what is not measured here is an error, too: the collector would
+//! not miss the figures. Other words that have no effect are warnings with their place, so that a
 //! configuration that is in use need not be taken apart; but without a collector by address or name
 //! there is an error.
 
@@ -164,7 +164,7 @@ pub struct HsflowdConf {
     pub sub_agent: Option<u32>,
     /// UUID of this host.
     pub uuid: Option<Uuid>,
-    /// Where datagrams go; at least one.
+    /// Destinations of datagrams; at least one.
     pub collectors: Vec<CollectorConfig>,
     /// Samples by PSAMPLE.
     pub psample: Option<PsampleConf>,
@@ -301,7 +301,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Where the text ends.
+    /// Returns the end of the text.
     fn end(&self) -> Token<'a> {
         let at = self.text.len();
         Token { kind: Kind::Close, text: "", at, end: at }
@@ -520,7 +520,7 @@ impl<'a> Parser<'a> {
         }
         let known = possible(words);
         self.error(token, format!("unknown keyword `{}'; expected one of {known}", token.text));
-        // So that what belongs to it is not complained about as well.
+        // Skip what belongs to the word: one complaint is enough.
         if self.take_if(Kind::Open) {
             self.skip();
         } else if let Some(next) = self.tokens.get(self.next).filter(|t| t.kind == Kind::Word) {

@@ -1,8 +1,8 @@
 //! Both ends together, over the kernel's own sockets.
 //!
-//! The families of samples and drops need modules that not every kernel has. Where they are
-//! missing, the group `notify` of the controller stands in for theirs: it is there on every kernel,
-//! and passes on whatever is sent to it.
+//! The families of samples and drops need modules that not every kernel has. If they are missing,
+//! the group `notify` of the controller stands in for theirs: it is there on every kernel, and
+//! passes on whatever is sent to it.
 
 use super::psample::{RX_GROUP, TX_GROUP};
 use super::receive::read_datagram;
@@ -126,7 +126,7 @@ fn a_missing_family_is_reported_once_with_what_to_do() {
     for channel in [Channel::Psample, Channel::Dropmon] {
         let (family, group, module) = channel.family().unwrap();
         if let Some(found) = Family::resolve(family).unwrap() {
-            // This kernel has it.
+            // The kernel has this group.
             assert!(found.group(group).is_some());
             continue;
         }

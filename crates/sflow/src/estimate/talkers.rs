@@ -39,7 +39,7 @@ pub enum Order {
     Packets,
 }
 
-/// Where the number of packets behind a sample comes from.
+/// Source of the number of packets behind a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScaleBasis {
     /// The rate that the samples name.
@@ -67,7 +67,7 @@ pub struct SourceReport {
     pub drops: u64,
     /// Packets that one sample stands for.
     pub scale: f64,
-    /// Where that number comes from.
+    /// Source of that number.
     pub basis: ScaleBasis,
     /// Packets counted by the interface between its counter samples, if it sends any.
     pub counted_packets: Option<u64>,
@@ -282,7 +282,7 @@ impl TopTalkers {
         }
     }
 
-    /// Where a source is, made if need be; `None` if it is one too many.
+    /// Returns the place of a source, made if need be; `None` if it is one too many.
     fn source(&mut self, datagram: &Datagram<'_>, source: DataSource) -> Option<usize> {
         let Datagram { agent, sub_agent, .. } = *datagram;
         let key = SourceKey { agent, sub_agent, source };

@@ -471,7 +471,7 @@ record! {
 }
 
 record! {
-    /// Where the inner header of a decapsulated packet starts in the sampled header.
+    /// Start of a decapsulated packet's inner header in the sampled header.
     Decapsulate, "extendedType" => "decap" {
         inner_offset: u32 = "decap_inner_header_offset",
     }

@@ -74,7 +74,7 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// Where samples come from: something of a class, by index.
+/// Source of samples: something of a class, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DataSource {
     /// 0 interface, 1 VLAN, 2 physical entity, 3 logical entity.
@@ -108,7 +108,7 @@ impl fmt::Display for DataSource {
     }
 }
 
-/// Where a sampled packet came in or went out.
+/// Input or output of a sampled packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interface {
     /// An ifIndex; see [`Interface::UNKNOWN`] and [`Interface::INTERNAL`].

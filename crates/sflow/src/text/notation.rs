@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::text_buf::{self, TextBuf, VALUE, spot};
 use crate::value::Value;
 
-/// Where a value is written to, which decides what must be escaped.
+/// Target of a value, which decides what must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escape {
     /// A line of text: a name on the wire must not be able to forge lines.

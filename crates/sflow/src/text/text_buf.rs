@@ -238,13 +238,13 @@ impl TextBuf {
     /// Appends upper-case hexadecimal with `-` between bytes.
     pub(super) fn dashed_hex(&mut self, bytes: &[u8]) {
         dashed_hex(self.room(3 * bytes.len() + 1), bytes);
-        // There is none behind the last.
+        // The last byte has no `-` behind it.
         self.at += (3 * bytes.len()).saturating_sub(1);
     }
 }
 
-/// `N` bytes from `at` on, which is in the first half of the room. There it is without a
-/// comparison, as the mask says so to the compiler, too.
+/// `N` bytes from `at` on, which is in the first half of the room. The mask spares a comparison: it
+/// shows the compiler that they fit.
 #[inline(always)]
 pub(super) fn spot<const N: usize, const R: usize>(room: &mut [u8; R], at: usize) -> &mut [u8; N] {
     const { assert!(R.is_power_of_two() && N <= R / 2, "half of the room is for what is written") };
