@@ -241,7 +241,7 @@ fn read(root: &Node, problems: &mut Vec<Problem>) -> Out<(String, Vec<Pair>)> {
     Ok((about, pairs.into_values().map(|(pair, _)| pair).collect()))
 }
 
-/// Where a stream or flow was read.
+/// Place in a file at which a stream or flow was read.
 type Origin = (String, Node);
 
 fn read_streams(

@@ -46,7 +46,7 @@ pub struct Report {
     pub command: Vec<String>,
     /// Decides all random values.
     pub seed: u64,
-    /// Where it ran.
+    /// Machine that it ran on.
     pub machine: Machine,
     /// Through what the tester and the device were connected.
     pub transport: Transport,
@@ -132,7 +132,7 @@ pub struct Device {
     pub version: String,
     /// Its configuration or command.
     pub configuration: String,
-    /// Where its drop counters come from.
+    /// Source of its drop counters.
     pub counters_from: String,
 }
 
@@ -198,7 +198,7 @@ pub struct Found {
     pub interval95: Option<[f64; 2]>,
 }
 
-/// Where most was lost.
+/// Place at which most was lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitedBy {

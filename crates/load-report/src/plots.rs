@@ -105,7 +105,7 @@ fn distributions(latency: &crate::model::Latency) -> Vec<Curve> {
     all
 }
 
-/// Where packets were lost, by load.
+/// Plots the places at which packets were lost, by load.
 fn books(shown: &[&Trial]) -> Result<String, PlotError> {
     let labels: Vec<String> = shown.iter().map(|trial| rate(trial.load)).collect();
     let sums: Vec<_> = shown.iter().map(|trial| tables::sum(trial)).collect();

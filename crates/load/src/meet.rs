@@ -12,7 +12,7 @@ pub struct Mixed<'a> {
     pub talk: &'a Talk,
     /// The servers of these.
     pub servers: Pool,
-    /// Where such packets arrive: at the clients, or at the servers.
+    /// Hosts at which such packets arrive: at the clients, or at the servers.
     pub at_clients: bool,
 }
 
@@ -35,7 +35,7 @@ pub fn mixed<'a>(
     plans.into_iter().find_map(|plan| ends.iter().find_map(|ends| ends.meet(plan)))
 }
 
-/// Where the packets of a stream come from and go to, as a host hears them.
+/// Source and destination of a stream's packets, as a host hears them.
 struct Ends<'a> {
     stream: &'a Stream,
     side: Side,

@@ -4,7 +4,7 @@
 //! on the other side counts what arrives. Neither knows what lies between them.
 //!
 //! Each packet has a tag in the last bytes of its payload: stream, sequence number, the time when
-//! it was due, and whether that was in the window of a trial. So each stream has its own books:
+//! it was due, and whether that was in the window of a trial. Each stream has books of its own:
 //!
 //! - intended = sent + late + refused ([`Sent`]);
 //! - sent = received + lost ([`Books`]), with all lost packets known by their sequence numbers;
@@ -123,7 +123,7 @@ pub enum Mode {
     /// Without end.
     #[default]
     Continuous,
-    /// This many.
+    /// A number of packets.
     Burst {
         /// Packets.
         packets: u64,
@@ -142,7 +142,7 @@ pub enum Mode {
 /// When a stream starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// This long after the trial.
+    /// Time after the trial's start.
     After(Nanos),
     /// When the stream of this number in the plan has ended, and this long after that.
     Behind {
@@ -167,7 +167,7 @@ pub enum Caching {
     Auto,
     /// No.
     Off,
-    /// This number of them, which then repeat, even if more would differ.
+    /// Number of packets, which then repeat, even if more would differ.
     Packets(u32),
 }
 
@@ -242,7 +242,8 @@ impl Plan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct StreamError {
-    /// Where: a field as `ipv4.source`, or `size`, `rate`, `mode`, `start`, `layers`, `cache`.
+    /// Place of the fault: a field as `ipv4.source`, or `size`, `rate`, `mode`, `start`, `layers`,
+    /// `cache`.
     pub path: String,
     /// The fault, and a correct form.
     pub message: String,

@@ -17,7 +17,7 @@ pub(super) enum Arrival {
     Reordered,
     /// Again.
     Repeated,
-    /// So late that nobody can tell whether for the first time.
+    /// Too late to tell if it is the first time.
     Ancient,
 }
 

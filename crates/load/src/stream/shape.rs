@@ -22,7 +22,7 @@ pub(super) struct Shape {
     pub(super) sums: Vec<SumAt>,
     /// Places of 16-bit lengths, and by how many bytes they are less than the packet.
     pub(super) lengths: Vec<(usize, usize)>,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub(super) payload: usize,
     /// Packets rendered beforehand.
     pub(super) cache: Cache,
@@ -100,7 +100,7 @@ pub(super) enum Numbers {
     List(Vec<u64>),
 }
 
-/// Where an index comes from.
+/// Source of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Index {
     /// A step each `every` packets, up to `count`, from `start`.
@@ -115,7 +115,7 @@ pub(super) enum Index {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
     pub(super) bytes: Vec<u8>,
-    /// Where each begins, and its variant.
+    /// Offset of each, and its variant.
     pub(super) packets: Vec<(u32, u16)>,
     /// The next one.
     pub(super) next: usize,

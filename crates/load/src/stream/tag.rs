@@ -10,8 +10,8 @@
 //! | 4 | sequence number | 3 | time in µs |
 //! | 6 | time in ns | | |
 //!
-//! The check makes the one's complement sum of the whole payload zero. So it finds a damaged
-//! payload, and the checksum of UDP or TCP does not depend on the payload at all.
+//! The check makes the one's complement sum of the whole payload zero: a damaged payload is found,
+//! and the checksum of UDP or TCP does not depend on the payload.
 
 use super::{Nanos, Side};
 

@@ -224,7 +224,7 @@ impl Servers {
         })
     }
 
-    /// Where a conversation is looked for first, and the upper bits of its entry.
+    /// Returns the first slot to look for a conversation, and the upper bits of its entry.
     ///
     /// The lowest bits of addresses and ports decide on the place within a cache line, and the
     /// others on the line: conversations of clients that follow each other, as they are opened,

@@ -1,7 +1,7 @@
 //! Clients that several workers share out among them.
 //!
-//! Each worker has a range of the clients' addresses, or of their ports if addresses are few. So
-//! the addresses and ports of a packet say whose it is, without a look-up, on both sides.
+//! Each worker has a range of the clients' addresses, or of their ports if addresses are few.
+//! Addresses and ports of a packet thus name its worker on both sides, without a look-up.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
