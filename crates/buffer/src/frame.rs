@@ -207,7 +207,7 @@ impl Frame {
     pub fn flags(&self) -> FrameFlags {
         self.flags
     }
-    /// Returns the rows whose packets were sampled. There are none unless [`Flags::SAMPLED`] is
+    /// Returns the rows whose packets were sampled. They are empty unless [`Flags::SAMPLED`] is
     /// among the frame's marks.
     #[inline]
     pub fn sampled(&self) -> Rows {

@@ -18,7 +18,7 @@ pub(crate) fn centre(text: &str, width: usize) -> String {
     format!("{:left$}{text}{:2$}", "", "", spare - left)
 }
 
-/// As [`centre`], with at least one blank on either side, so that columns stay apart.
+/// Centres like [`centre`], with at least one blank on either side, so that columns stay apart.
 pub(crate) fn centre_apart(text: &str, width: usize) -> String {
     let spare = width.saturating_sub(text.chars().count());
     let left = spare.div_ceil(2).max(1);

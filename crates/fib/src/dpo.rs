@@ -248,7 +248,7 @@ pub struct DpoTable {
     pub(crate) stamps: SparseArray<AtomicU32, CAPACITY>,
     /// Node that handles the objects of each kind, by link type.
     exits: [[AtomicU16; Kind::LIMIT]; LinkType::ALL.len()],
-    /// There was an adjacency of a sub-interface without tags.
+    /// True once an adjacency of a sub-interface without tags existed.
     names_senders: AtomicBool,
 }
 

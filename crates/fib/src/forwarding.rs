@@ -21,7 +21,7 @@ use thalweg_wire::mpls::ENTRY_LEN;
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FibError {
-    /// There are no entries left.
+    /// The table is full.
     #[error("adjacency table full: {0} entries are the limit")]
     Full(usize),
     /// The interface does not exist.
@@ -39,7 +39,7 @@ pub enum FibError {
     /// The header is too long.
     #[error("a header of {0} bytes: {MAX_REWRITE} are the limit")]
     Rewrite(usize),
-    /// There are too many kinds of objects.
+    /// The table of kinds is full.
     #[error("no room for another kind of forwarding object: the limit is {}", Kind::LIMIT)]
     Kinds,
 }

@@ -39,7 +39,7 @@ pub(crate) struct ViaLabels {
     /// Each with a reference of its own.
     all: BTreeMap<ViaLabel, Dpo>,
     due: BTreeSet<ViaLabel>,
-    /// Where the search for unused ones goes on.
+    /// Next place to search for unused ones.
     next: Option<ViaLabel>,
 }
 

@@ -1,8 +1,8 @@
 //! Files that clients of the router's sockets name.
 //!
-//! The router is often root, and members of its sockets' group are not. So errors about a file that
-//! not everyone may read do not [quote](Text::explain) it, and files are written only where whoever
-//! started the router [allows](allow_below) it:
+//! The router is often root, and members of its sockets' group are not. Errors about a file that
+//! not everyone may read therefore do not [quote](Text::explain) it, and files are written only to
+//! places that the router's user [allows](allow_below):
 //!
 //! - anything directly in `/tmp`, where names are everyone's,
 //! - anything below the directories that it names,

@@ -25,7 +25,7 @@ const MAX_TAPS: usize = 32;
 pub const MAX_CHAINS: usize = 16_384;
 
 zeroable! {
-    /// Where packets of an interface go on an arc.
+    /// Next nodes of an interface's packets on an arc.
     #[repr(align(64))]
     struct Chain {
         /// First feature, or the end.

@@ -134,7 +134,7 @@ pub enum Poll {
     Idle,
     /// No packets now; poll again at this tick count.
     At(u64),
-    /// This number of packets; poll again at once.
+    /// Number of packets; poll again at once.
     Busy(usize),
 }
 

@@ -301,10 +301,10 @@ impl<'a> NextHopMessage<'a> {
     }
 }
 
-/// Where a new route stands among those of the same destination and metric: the first is used.
+/// Place of a new route among those of the same destination and metric: the first is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
-    /// There is no other.
+    /// The route is the only one.
     Only,
     /// In the place of the first.
     Replace,

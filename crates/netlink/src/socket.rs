@@ -243,7 +243,7 @@ impl Port {
         self.exchange(&asked, question.answers, each).map(drop)
     }
 
-    /// As [`ask`](Self::ask), for a list that must be whole.
+    /// Asks like [`ask`](Self::ask), for a list that must be whole.
     ///
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] if what is listed changed meanwhile, so that some may be

@@ -23,7 +23,7 @@ const TYPE_FLAGS: u16 = 0xc000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("byte {at}: {fault}")]
 pub struct MessageError {
-    /// Where in the datagram, or in the message's payload for its attributes.
+    /// Offset in the datagram, or in the message's payload for its attributes.
     pub at: usize,
     /// The fault.
     pub fault: Fault,
@@ -178,7 +178,7 @@ pub struct Attribute<'a> {
     pub kind: u16,
     /// Flagged as one that consists of attributes.
     pub nested: bool,
-    /// Where it stands.
+    /// Offset of the attribute.
     pub at: usize,
     /// Its value.
     pub value: &'a [u8],

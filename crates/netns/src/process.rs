@@ -236,8 +236,8 @@ struct Request {
 /// Starts a child from the one thread that starts all of them.
 ///
 /// A child inherits the network namespace of the thread that forks it, and "kill me when my
-/// parent dies" means that thread too. So one thread does all the forking, entering namespaces as
-/// it goes, and lives as long as the process.
+/// parent dies" means that thread too. One thread therefore does all the forking, entering
+/// namespaces as it goes, and lives as long as the process.
 fn spawn_in(command: Command, namespace: Option<Arc<OwnedFd>>) -> Result<Child> {
     static SPAWNER: OnceLock<Sender<Request>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
@@ -695,7 +695,7 @@ mod tests {
         await_death(child);
     }
 
-    /// Such as a command that sets something up.
+    /// Commands that set something up are an example.
     #[test]
     fn what_a_program_leaves_behind_goes_on() {
         let said = shell("sleep 1000 >/dev/null 2>&1 & echo $!").output().unwrap();

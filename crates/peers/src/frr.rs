@@ -94,7 +94,7 @@ impl Frr {
         Ok(())
     }
 
-    /// Where its libraries are, and those of others that were unpacked with it.
+    /// Returns the directories of its libraries, and of others that were unpacked with it.
     fn libraries(&self) -> OsString {
         let usual = self.peer.library_dir();
         let early = self.peer.path("lib").join(usual.file_name().unwrap_or_default());

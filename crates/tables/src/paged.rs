@@ -311,7 +311,7 @@ impl<T: AllZeroValid, const N: usize> SparseArray<T, N> {
     }
 }
 
-/// Where a [`SparseArray`] is; it keeps nothing alive.
+/// Address of a [`SparseArray`], which keeps nothing alive.
 #[derive(Clone, Copy, Debug)]
 pub struct SparseMemory {
     first: usize,

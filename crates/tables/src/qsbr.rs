@@ -9,9 +9,10 @@
 //! # Why it is correct
 //!
 //! * **Online reader.** The reader loads the epoch with Acquire; the writer opened the epoch with a
-//!   Release operation after it unlinked. So a reader that has seen epoch *e* cannot find what was
-//!   unlinked before *e*. The reader announces *e* with a Release store, which the writer's Acquire
-//!   load pairs with: all reads of the former loop happen before the reuse. No fence is needed.
+//!   Release operation after it unlinked. A reader that has seen epoch *e* therefore cannot find
+//!   what was unlinked before *e*. The reader announces *e* with a Release store, which the
+//!   writer's Acquire load pairs with: all reads of the former loop happen before the reuse. No
+//!   fence is needed.
 //! * **Reader coming online.** The writer may look at the slot just before the announcement gets
 //!   there and conclude that the reader sleeps. Both sides therefore put a SeqCst fence between
 //!   their store and their loads: either the writer sees the announcement, or the reader sees what

@@ -2,9 +2,9 @@
 //!
 //! A record is one line of words, followed by as many lines of bytes as it needs. Nothing waits:
 //! without room, the record is refused. A record is in the ring before the reader can see it, and
-//! its words can be amended until then; the writer publishes many records at once. So the two ends
-//! share two words and write each of them rarely; the writer reads the reader's position only when
-//! the last value it read leaves no room.
+//! its words can be amended until then; the writer publishes many records at once. The two ends
+//! thus share two words and write each of them rarely; the writer reads the reader's position only
+//! when the last value it read leaves no room.
 
 use crate::paged::{AllZeroValid, HUGE_PAGE, MapError, PagedTable, Pages};
 use crate::prefetch;

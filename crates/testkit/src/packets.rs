@@ -254,7 +254,7 @@ pub(crate) fn report_file(path: &Path, written: io::Result<()>, rings: &[SharedR
     }
 }
 
-/// Where a lab's interface enters its packets into a [`PacketLog`].
+/// Log into which a lab's interface enters its packets.
 #[derive(Clone)]
 pub struct PacketTap(SharedRing);
 

@@ -1,4 +1,5 @@
-//! Where a program hangs: the stacks of its threads, and of the programs that it has started.
+//! Stacks that show where a program hangs: those of its threads, and of the programs that it has
+//! started.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -12,7 +12,7 @@ use crate::vlan;
 /// Maximum number of tags, and of labels, in front of an IP header.
 pub const MAX_DEPTH: usize = 8;
 
-/// Where the IP header of a frame is.
+/// Place of a frame's IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// Its offset.

@@ -313,7 +313,7 @@ pub fn fuzz_packet(l3: &[u8]) {
         assert!(view.ports().is_none_or(|ports| ports == (sport, dport)));
     }
     let _ = crate::owner::flow(l3).map(|t| t.symmetric_hash32());
-    // There and back again.
+    // The packet goes there and back again.
     let parsed = nat::packet::parse(l3, 0);
     if view.v4().is_none() {
         let (src, dst) = (1u128.into(), (!7u128).into());

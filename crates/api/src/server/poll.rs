@@ -27,7 +27,7 @@ pub(super) struct Thread {
     accept_at: Option<Instant>,
 }
 
-/// This thread's state of a client.
+/// State that this thread has of a client.
 struct Connection {
     client: Arc<Client>,
     /// Its user, if the system said.

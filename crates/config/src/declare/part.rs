@@ -195,7 +195,7 @@ fn add(to: &mut Node, steps: &[PathStep], what: &Node) -> bool {
             let Value::List(list) = &mut to.value else { return false };
             let is_new = !list.contains(what);
             if is_new {
-                // Where it was, as the order may count.
+                // Put it back where it was: the order may count.
                 list.insert((*at).min(list.len()), what.clone());
             }
             is_new

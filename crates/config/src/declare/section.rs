@@ -185,7 +185,7 @@ impl Dump<'_> {
     }
 }
 
-/// Where an interface is described in the schema, which knows neither the router's own interface
+/// Returns the place of an interface in the schema, which knows neither the router's own interface
 /// nor sub-interfaces of loopbacks.
 fn place<'a>(subs: &'a Subs, name: &'a str) -> Option<Vec<&'a str>> {
     match subs.get(name) {

@@ -39,7 +39,7 @@ pub struct Table {
     pub next: Option<u32>,
     /// Number of hash buckets that its maker asked for; kept, and without effect.
     pub buckets: u32,
-    /// Where packets without a session would go; kept, and without effect on traces.
+    /// Next node of packets without a session; kept, and without effect on traces.
     pub miss_next: u32,
     /// By the value of the masked bytes.
     pub sessions: BTreeMap<Vec<u8>, Session>,
@@ -48,7 +48,7 @@ pub struct Table {
 /// A session's effect on the packets that it hits. Traces and captures take them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Where they would go.
+    /// Next node of the packets.
     pub hit_next: u32,
     /// Any number.
     pub opaque: u32,
@@ -124,7 +124,7 @@ impl Table {
 /// Why a table or session cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClassifyError {
-    /// There is no such table.
+    /// The table does not exist.
     #[error("no classifier table {0}; `show classify tables' lists them")]
     NoTable(u32),
     /// The table has no such session.

@@ -80,7 +80,7 @@ fn row(index: u32, table: &Table) -> Value {
 }
 
 fn text(index: u32, table: &Table, verbose: bool, out: &mut Output) {
-    // As VPP's signed numbers: -1 is none.
+    // VPP shows signed numbers: -1 is none.
     let signed = |number: u32| number as i32;
     out.line(format_args!(
         "{index:>10}{:>10}{:>10}{:>10}",

@@ -39,7 +39,7 @@ pub enum RibError {
          (`non-eos')"
     )]
     Label(Label),
-    /// There is no such group.
+    /// The group does not exist.
     #[error("no next-hop group {0}")]
     NoGroup(u32),
     /// The other table does not follow the next hop.

@@ -12,7 +12,7 @@ use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, Prefix};
 
-/// Where a neighbour is, and who says so.
+/// Place of a neighbour, and the source of that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NeighborOn {
     /// The interface.

@@ -230,7 +230,7 @@ impl Mark {
     }
 }
 
-/// Where TTL and traffic class of labels come from (RFC 3443, RFC 3270).
+/// Source of the TTL and traffic class of labels (RFC 3443, RFC 3270).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub enum Mode {
     /// They are the labels' own: the path is one hop to the packet.

@@ -3,9 +3,9 @@
 //!
 //! No node can know that the graph leads back to it: translations, look-ups in other tables, rules
 //! and bridges are put together by whoever configures them, and what changes no TTL could go round
-//! for ever. Counting steps in every packet would cost more than most nodes do. So a worker counts
-//! the steps of its loop, which are few for each packet that came in, and looks at single packets
-//! only when they are many:
+//! for ever. Counting steps in every packet would cost more than most nodes do. A worker therefore
+//! counts the steps of its loop, which are few for each packet that came in, and looks at single
+//! packets only when they are many:
 //!
 //! * Once a loop has taken [`FREE`] steps and [`EACH`] more for each packet that came in, each
 //!   further step is counted in the packet that takes it, and ends a packet that has [`MOST`].

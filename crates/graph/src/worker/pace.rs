@@ -1,8 +1,8 @@
 //! How long an idle worker keeps polling before it sleeps.
 //!
 //! Being woken costs a packet some microseconds, and tens of them if the processor has gone to
-//! sleep, too. Polling costs processor time. So a worker learns the gaps between packets, and polls
-//! through them while they are short; if they are long it sleeps soon.
+//! sleep, too. Polling costs processor time. A worker therefore learns the gaps between packets,
+//! and polls through them while they are short; if they are long it sleeps soon.
 
 use crate::clock;
 use crate::node::RxMode;

@@ -17,8 +17,8 @@ use thalweg_buffer::{Cache, Flags, Frame};
 use thalweg_tables::SparseMemory;
 use thalweg_tables::qsbr::{Guard, Reader};
 
-/// Reading the clock takes about 20 clocks, as much as a node needs for a packet. So of consecutive
-/// loops with few packets only one in `TIMED` is timed node by node, and is weighted by `TIMED`.
+/// Reading the clock takes about 20 clocks, as much as a node needs for a packet. Of consecutive
+/// loops with few packets, one in `TIMED` is therefore timed node by node, with the weight `TIMED`.
 const TIMED: u64 = 8;
 /// Up to this number of packets, each counted at each node, a loop has few.
 const FEW: usize = 64;

@@ -5,7 +5,7 @@
 //! any word has no route. With random destinations over a million routes this takes 8 to 10 clocks
 //! an address where single lookups take 30.
 //!
-//! There are two kernels for a chunk. Gathers need fewer instructions, so that more misses are in
+//! Two kernels can look up a chunk. Gathers need fewer instructions, so that more misses are in
 //! flight at a time. Clocks an address, Zen 5, a million routes:
 //!
 //! | kernel | the same 64 destinations | random routed ones | random ones |

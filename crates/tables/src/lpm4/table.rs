@@ -63,7 +63,7 @@ impl Word {
     }
 }
 
-/// A word of the table. There is one writer: what it reads is what it wrote.
+/// A word of the table. The only writer reads what it wrote.
 #[derive(Default)]
 #[repr(transparent)]
 pub(super) struct Cell(AtomicU32);

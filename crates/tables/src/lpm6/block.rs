@@ -1,8 +1,8 @@
 //! The routes from /33 to /48 of one /32, in a line or a few of memory.
 //!
-//! Most networks have few routes in their /32. Such a tail has a *block* with up to 31 of them, the
-//! longest first: an address is compared with all of them at once, and so it takes one load after
-//! the upper half's, whichever lengths there are. A tail with more routes has none.
+//! Most networks have few routes in their /32. The tail of such a network has a *block* with up to
+//! 31 of them, the longest first: an address is compared with all of them at once, and so it takes
+//! one load after the upper half's, whichever lengths there are. A tail with more routes has none.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 

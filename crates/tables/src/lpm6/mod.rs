@@ -126,7 +126,7 @@ pub struct Lpm6 {
     max_routes: usize,
 }
 
-/// Where the lists of what is unlinked are.
+/// Indices of the lists of what is unlinked.
 const TAILS: usize = 0;
 const SITES: usize = 1;
 const ENTRIES: usize = 2;

@@ -20,8 +20,8 @@ use crate::qsbr::Domain;
 
 /// Flag of leaves of the upper half that name a tail.
 pub(super) const TAIL: u32 = 1 << 25;
-/// Where such a leaf has the class of its block; beneath it is the block's index, or that of the
-/// tail.
+/// Lowest bit of the block's class in such a leaf; the bits beneath are the index of the block, or
+/// of the tail.
 pub(super) const CLASS_SHIFT: u32 = 23;
 /// Blocks of a class, or tails, at most.
 pub(super) const MOST_TAILS: u32 = 1 << CLASS_SHIFT;

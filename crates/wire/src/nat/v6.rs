@@ -1,5 +1,5 @@
-//! Rewrites a packet from its IPv6 header on. There is no header checksum, but those of ICMPv6
-//! cover the addresses as well.
+//! Rewrites a packet from its IPv6 header on. The header has no checksum; those of TCP, UDP and
+//! ICMPv6 cover the addresses.
 
 use core::net::{IpAddr, Ipv6Addr};
 
