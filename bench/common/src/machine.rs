@@ -18,7 +18,7 @@ pub struct Machine {
     pub tsc_mhz: f64,
     /// Release of the kernel.
     pub kernel: String,
-    /// When transparent huge pages are given: `always`, `madvise` or `never`.
+    /// Policy for transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: String,
     /// Main memory in GiB.
     pub memory_gib: f64,

@@ -27,7 +27,7 @@ use crate::side::{PAYLOAD, Path, SINK_MAC, SINK_PORT};
 const MAGIC: [u8; 8] = *b"lone pkt";
 /// Packets after which the taps are read: far fewer than a socket holds.
 const READ_EVERY: u64 = 64;
-/// How long a packet may take before it counts as lost.
+/// Time that a packet may take before it counts as lost.
 const LOST: Duration = Duration::from_secs(2);
 
 /// Latencies in µs, in ascending order.

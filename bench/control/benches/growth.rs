@@ -20,7 +20,7 @@ const GUIDE: f64 = 3.0;
 struct Kind {
     name: &'static str,
     before: &'static str,
-    /// How many are many.
+    /// Number that counts as many.
     many: usize,
     /// The commands that add one, by number.
     add: fn(usize) -> String,

@@ -105,7 +105,7 @@ impl Churn {
         let mut n = first;
         while start.elapsed() < time || n % 2 == 1 {
             let due = first + (start.elapsed().as_secs_f64() * self.rate as f64) as u64;
-            // Not all that is late at once: nobody else would get a turn.
+            // Late changes come in portions, so that others get a turn.
             for _ in 0..due.saturating_sub(n).min(200) {
                 (self.step)(r, n).with_context(|| format!("{}, change {n}", self.name))?;
                 n += 1;

@@ -7,7 +7,7 @@ use thalweg_bench_common::Spread;
 use crate::Router;
 use crate::turns::Plan;
 
-/// How often and how long.
+/// Number and length of turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairing {
     /// Pairs of turns.

@@ -77,7 +77,7 @@ pub enum Case {
     MplsLabels,
 }
 
-/// How many there are where a case has many.
+/// Numbers for cases that have many.
 pub struct Many {
     /// Sub-interfaces of each of two ports.
     pub vlans: u16,

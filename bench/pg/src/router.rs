@@ -101,7 +101,7 @@ impl Router {
     /// If the engine cannot start.
     pub fn start_with(cores: &[Option<usize>], more: &[&'static Feature]) -> Router {
         self::cores();
-        // Which keys meet in a hash table depends on its seed: the same in each run.
+        // The seed of hash tables is the same in each run: it decides which keys meet.
         fix_seeds();
         let config = EngineConfig {
             workers: cores.to_vec(),

@@ -16,7 +16,7 @@ pub struct Scaling {
     pub alone: Series,
     /// Both together.
     pub both: Series,
-    /// How much more a bare loop that fills a core did on both processors than on one, before or
+    /// Ratio of what a bare loop that fills a core did on both processors to that on one, before or
     /// behind.
     pub processors: Option<f64>,
 }

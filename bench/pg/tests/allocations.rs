@@ -21,7 +21,7 @@ static HEAP: Counting = Counting;
 /// flows of a stream pass within two dozen turns.
 const WARM_UP: [u64; 2] = [150, 1500];
 const TURNS: [u64; 2] = [200, 2500];
-/// How long a slow machine may take for them.
+/// Time that a slow machine may take for them.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until every worker has had this number of further turns with packets.
@@ -285,7 +285,7 @@ fn fragments() {
     );
     no_allocation("fragments", r);
 
-    // Too many to be kept ready, and longer than a buffer.
+    // The pieces are too many to be kept ready, and the packet is longer than a buffer.
     let mut r = case(Case::L2);
     r.cli(
         "packet-generator new { name big limit -1 size 3000-9000 interface pg0 \

@@ -93,7 +93,7 @@ fn named(package: &Value, target: &Value) -> Option<Target> {
     let name = if dir.parent()?.file_name()? == "bench" {
         bench.to_owned()
     } else if OTHERS.contains(&package) {
-        // Which may be a name of the folder `bench`, too.
+        // Another crate's benchmark may have the name of one in the folder `bench`.
         format!("{}-{bench}", dir.file_name()?.to_str()?)
     } else {
         return None;

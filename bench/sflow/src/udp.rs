@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// How long datagrams are sent at one rate.
+/// Time for which datagrams are sent at one rate.
 const TRIAL: Duration = Duration::from_millis(500);
 /// Time for datagrams that still wait in queues when the last one is sent.
 const LATE: Duration = Duration::from_millis(100);
-/// How long to wait for a program's start, or its rest.
+/// Time to wait for a program's start, or its rest.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Slower than this nobody is, in samples a second; and how often the rate is doubled at most.
 const SLOWEST: f64 = 10_000.0;
 const DOUBLINGS: u32 = 8;
-/// How often the interval between a rate that was taken and one that was not is halved.
+/// Number of times that the interval between a rate that was taken and one that was not is halved.
 const HALVINGS: u32 = 4;
 
 /// A program that receives datagrams.

@@ -90,7 +90,7 @@ fn rows(
         let to = if sent { "" } else { ", no collector" };
         eprintln!("{}: sFlow at {} rates{to}, {n} of {PARTS}", case.name(), rates.len());
         for row in &mut rows {
-            // While worker and service have a core each, if that can be had.
+            // Worker and service have a core each, if that can be had.
             let measured = on_two_cores(2, || {
                 r.cli("packet-generator enable-stream");
                 let more = with_others_awake(|| outcome(r, part, row.rate, sent));
