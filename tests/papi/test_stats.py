@@ -212,7 +212,7 @@ class Statistics(Case):
                     break
             stats.disconnect()
 
-        # Else each call of this thread would wait for each reader's turn of 5 ms.
+        # Otherwise each call of this thread would wait for each reader's turn of 5 ms.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(0.0002)
         readers = [threading.Thread(target=read) for _ in range(2)]

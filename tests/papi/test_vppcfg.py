@@ -640,7 +640,7 @@ interfaces:
         for text, where in (
             ("vxlan_tunnels: {vxlan_tunnel0: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7}}", "vxlan_tunnels"),
         ):
-            # When one of these becomes supported, this fails; add it to the plans above.
+            # The check fails when one of these becomes supported; add it to the plans above.
             path = machine.file("a.yaml", f"interfaces: {{pg0: {{}}}}\n{text}\n")
             refused = subprocess.run(
                 [PROGRAM, "config", "check", path], capture_output=True, text=True, timeout=60

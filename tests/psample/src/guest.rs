@@ -329,7 +329,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Neither the router's sends failed, nor had a listener no room.
+    /// Checks that no send of the router failed, and that listeners had room.
     fn nothing_lost(&self, channel: &str) -> Result<()> {
         let shown = self.channel(channel)?;
         let all_well = shown["failed"] == 0 && shown["lost_by_listeners"] == 0;

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long the machine may take: much more than it does even on a host that is busy with other
+/// Time that the machine may take: much more than it does even on a host that is busy with other
 /// things.
 const LIMIT: Duration = Duration::from_secs(480);
 const QEMU: &str = "qemu-system-x86_64";

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 
 /// The machine's last line if all is well.
 const PASSED: &str = "test-psample: passed";
-/// And if not.
+/// Line of a failed test.
 const FAILED: &str = "test-psample: failed";
 /// Directory of modules in its file system.
 const MODULES_DIR: &str = "/modules";

@@ -85,7 +85,7 @@ pub struct ActivityClock {
 pub struct Activity {
     /// Time on a processor.
     pub busy: Duration,
-    /// How often one has gone to sleep: as often, one was woken.
+    /// Number of times that one has gone to sleep: as often, one was woken.
     pub sleeps: u64,
 }
 

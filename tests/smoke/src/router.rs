@@ -325,7 +325,7 @@ impl Router {
         address.trim().parse().with_context(|| format!("{interface} has address {address:?}"))
     }
 
-    /// How often a node gave this reason; zero if it never did.
+    /// Returns how often a node gave this reason; zero if it never did.
     ///
     /// # Errors
     /// If the router does not answer.

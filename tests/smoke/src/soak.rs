@@ -23,11 +23,11 @@ use thalweg_testkit::{
 
 use crate::{Config, Router};
 
-/// How long a client waits for its peer.
+/// Time for which a client waits for its peer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long everything may take to be forgotten; timeouts are set to a few seconds.
+/// Time that everything may take to be forgotten; timeouts are set to a few seconds.
 const REST: Duration = Duration::from_secs(60);
-/// How long all clients of a path may wait for their peers after a change: some times their
+/// Time that all clients of a path may wait for their peers after a change: some times their
 /// patience, where processors are busy with something else.
 const FURTHER: Duration = Duration::from_secs(10);
 /// Port of servers that give back what they get.
@@ -45,10 +45,10 @@ const GROWTH_KIB: u64 = 64 << 10;
 /// Neighbours of IPv6 that the router keeps, however many there seem to be.
 const NEIGHBORS: u64 = 300;
 
-/// How long, and how often it tells how it goes.
+/// Length of the run, and interval of its progress lines.
 #[derive(Clone, Copy, Debug)]
 pub struct SoakOptions {
-    /// How long connections come.
+    /// Time that connections come.
     pub duration: Duration,
     /// Between reports, in each of which something must have got through: longer than clients wait
     /// for their peers (2 s), all of which may do so after a change.

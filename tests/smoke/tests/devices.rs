@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{RawLink, Router, host_pair};
 use thalweg_testkit::{Lab, Netns, PingOptions, WAIT_LIMIT, lab_test, ping, wait_until_seen};
 
-/// How often a device's promiscuous mode is wanted.
+/// Returns how often a device's promiscuous mode is wanted.
 fn promiscuity(ns: &Netns, device: &str) -> Result<u32> {
     let text = ns.ip(&format!("-d link show dev {device}"))?;
     let mut words = text.split_whitespace().skip_while(|word| *word != "promiscuity");

@@ -178,7 +178,7 @@ lab_test! {
         ping(&office.ns, machine.addr, &PingOptions::default())?.all_answered()?;
         // Machines open nothing.
         ensure!(ping(&machine.ns, office.addr, &PingOptions::unanswered(3))?.received == 0);
-        // But for syslog.
+        // Only syslog is allowed.
         let log = office.ns.run(|| UdpSocket::bind((office.addr, 514)))??;
         log.set_read_timeout(Some(LIMIT))?;
         machine.ns.run(|| -> Result<()> {

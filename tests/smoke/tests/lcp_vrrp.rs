@@ -102,7 +102,7 @@ fn until_answered(edge: &Edge, router: &Router, mac: Option<&str>) -> Result<()>
     answered(BEHIND, mac.unwrap_or(&own))?;
     // The kernel asks for the host by the twin, from the virtual address.
     answered(VIRTUAL, "lladdr")?;
-    // Whoever asks next hears of the right one.
+    // The next to ask hears of the right one.
     edge.host.ip("neighbour flush dev eth0")?;
     answered(BEHIND, mac.unwrap_or(&own))
 }

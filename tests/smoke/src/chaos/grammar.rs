@@ -24,11 +24,11 @@ pub(super) enum Part {
     Again,
 }
 
-/// How often what is optional is there, in percent.
+/// Share of optional parts that are there, in percent.
 const OPTIONAL: u8 = 35;
 
 impl Part {
-    /// Reads a grammar. Whatever is not understood in it is a word.
+    /// Reads a grammar. Parts that it does not understand are words.
     pub(super) fn parse(text: &str) -> Part {
         Parser(text.chars().peekable()).choice()
     }
