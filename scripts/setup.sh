@@ -183,7 +183,7 @@ install_missing() {
 
     export DEBIAN_FRONTEND=noninteractive
     # tshark's package asks whether ordinary users may capture; iperf3's, whether to
-    # run as a daemon. Neither is wanted here.
+    # run as a daemon. Tests want neither.
     if command -v debconf-set-selections >/dev/null 2>&1; then
         debconf-set-selections <<'ANSWERS'
 wireshark-common wireshark-common/install-setuid boolean false

@@ -33,7 +33,7 @@ pub struct Job {
     pub alone: bool,
 }
 
-/// How a job went.
+/// Outcome of a job.
 #[derive(Debug)]
 pub struct Outcome {
     pub failure: Option<String>,

@@ -35,8 +35,8 @@ const SINGLES: [Single; 6] = [
         build: "cargo build --workspace --bin thalweg-psample-test",
         run: "target/debug/thalweg-psample-test",
     },
-    // Instructions per packet, compared with those that were accepted last. How busy the machine is
-    // does not change their number.
+    // Instructions per packet, compared with those that were accepted last. A busy machine does not
+    // change their number.
     Single {
         phase: "guard",
         build: "cargo bench -p thalweg-bench-pg --bench instructions --no-run",
