@@ -74,7 +74,7 @@ struct Planned {
     touched: HashSet<String>,
 }
 
-/// Why an item could not be applied.
+/// Reason why an item could not be applied.
 #[derive(Clone)]
 struct Lost {
     /// In words.

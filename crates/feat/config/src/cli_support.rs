@@ -38,7 +38,7 @@ pub(crate) fn number(args: &mut Args<'_>) -> Result<usize, CliError> {
     Ok(args.number("revision", 0, crate::store::KEPT as u64)? as usize)
 }
 
-/// How a plan is shown.
+/// Form in which a plan is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     /// In which format.

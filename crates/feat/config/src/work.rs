@@ -23,7 +23,7 @@ pub(crate) const REST: Duration = Duration::from_millis(1);
 const FEW_PIECES: usize = 8;
 const FEW_BYTES: u64 = 32 << 10;
 
-/// Which configuration a task gets.
+/// Configuration that a task gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     /// The settings in force.

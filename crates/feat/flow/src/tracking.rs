@@ -241,7 +241,7 @@ pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static
     }
 }
 
-/// How long a command waits for label memory at most.
+/// Maximum time that a command waits for label memory.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Waits for label memory: usually it is there by the time the rule is in use. If not, new
@@ -630,7 +630,7 @@ pub struct Visit<T> {
     question: Option<Question<T>>,
 }
 
-/// How long the main thread waits at once.
+/// Maximum time that the main thread waits at once.
 const WAIT: Duration = Duration::from_millis(5);
 /// Time between looks at answers that are late.
 pub(crate) const REST: Duration = Duration::from_millis(2);

@@ -13,7 +13,7 @@ use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 
-/// Why an address cannot be added or removed.
+/// Reason why an address cannot be added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// The interface does not exist.

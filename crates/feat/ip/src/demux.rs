@@ -14,7 +14,7 @@ use thalweg_tables::Address;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 
-/// Why local packets of a version are punted.
+/// Reason why local packets of a version are punted.
 pub struct Reasons<A> {
     /// No node takes the IP protocol.
     unknown_protocol: Reason,

@@ -14,7 +14,7 @@ use thalweg_tables::Address;
 pub(crate) enum Detail {
     /// Forwarding object only.
     Brief,
-    /// Also sources and configured paths.
+    /// Sources and configured paths, too.
     Full,
 }
 
@@ -77,7 +77,7 @@ fn sources<A: Address>(
     writeln!(out, " forwarding:   unicast-{}-chain", Version::of::<A>().protocol())
 }
 
-/// Why each path of a route leads nowhere now, if it does not.
+/// Returns the reasons why paths of a route lead nowhere.
 fn unresolved<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Vec<Option<String>> {
     c.state::<Ip<A>>().borrow().unresolved(c, table, view)
 }

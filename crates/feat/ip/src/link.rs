@@ -122,7 +122,7 @@ impl<P: Packets> Link<P> {
     }
 
     /// Rewrites the packets of a frame that fit the MTU and leave by an Ethernet interface; with
-    /// `TTL`, decrements it. Not for frames with chained packets.
+    /// `TTL`, decrements it. Frames must have no chained packets.
     #[inline(always)]
     pub fn frame<V: Lanes, const TTL: bool>(
         &self,

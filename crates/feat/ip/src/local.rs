@@ -27,7 +27,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// Why a protocol or port cannot be taken.
+/// Reason why a protocol or port cannot be taken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LocalError {
     /// Another node takes it.

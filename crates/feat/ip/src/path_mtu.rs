@@ -40,7 +40,7 @@ struct State<A: Address> {
     on: BTreeSet<SwIfIndex>,
 }
 
-/// Why a path MTU is refused.
+/// Reason why a path MTU is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PathMtuError {
     /// The value is out of range.

@@ -150,7 +150,7 @@ pub(crate) struct Request {
     pub(crate) table: Option<TableId>,
     /// Requests per interval.
     pub(crate) burst: u32,
-    /// How long to wait for answers after the last request.
+    /// Time to wait for answers after the last request.
     pub(crate) patience: Duration,
 }
 
@@ -243,7 +243,7 @@ fn no_source<A: Address>(c: &Control, sw_if: SwIfIndex) -> CliError {
     ))
 }
 
-/// How a session sends: by which source, and by whose table.
+/// Source and table by which a session sends.
 struct Sender {
     from: IpAddr,
     rx_if: SwIfIndex,
@@ -453,7 +453,7 @@ pub(crate) struct Ping {
     timeout: u64,
     request: Request,
     stats: Stats,
-    /// When the next requests are due, and when the last ones were sent.
+    /// Times when the next requests are due, and when the last ones were sent.
     next: Option<(Instant, Instant)>,
 }
 

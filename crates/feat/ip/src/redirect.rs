@@ -49,7 +49,7 @@ struct State<A: 'static> {
     known: Redirected,
 }
 
-/// Why a redirect is refused.
+/// Reason why a redirect is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RedirectError {
     /// The redirect has no paths, or one that cannot be used.

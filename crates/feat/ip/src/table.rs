@@ -15,7 +15,7 @@ use thalweg_tables::{Address, LpmError, Prefix};
 /// One table.
 pub(crate) type Table<A> = rib::Table<A, Leaves<A>>;
 
-/// Why a route or table request failed.
+/// Reason why a route or table request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
     /// The router does not have this version of IP.
@@ -71,7 +71,7 @@ impl<A: Address> Ip<A> {
         self.tables.get_mut(&id).ok_or(missing)
     }
 
-    /// Why there is no table with an id.
+    /// Returns the reason why there is no table with an id.
     pub(crate) fn no_table(&self, id: TableId) -> RouteError {
         let version = Version::of::<A>();
         match self.family {
@@ -270,7 +270,7 @@ pub struct Followed {
 }
 
 /// Follows paths as those of a route in table 0 are: next hops without an interface by the routes
-/// that lead there. Equal paths share an object. Until [`unfollow`].
+/// that lead there. Equal paths share an object. Ends with [`unfollow`].
 ///
 /// # Errors
 /// If a path can never lead anywhere.

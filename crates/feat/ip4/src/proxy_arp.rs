@@ -33,7 +33,7 @@ impl std::fmt::Display for Range {
     }
 }
 
-/// Why a change of proxy ARP is refused.
+/// Reason why a change of proxy ARP is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     /// The table does not exist.

@@ -34,7 +34,7 @@ impl State {
     }
 }
 
-/// How addresses are tested.
+/// Way in which addresses are tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Solicitations sent for each, 1 to 10.
@@ -75,7 +75,7 @@ pub struct Entry {
     pub state: State,
     /// Solicitations sent.
     pub sent: u8,
-    /// When the next one is due, or the test ends.
+    /// Time when the next one is due, or the test ends.
     pub next: Instant,
 }
 

@@ -17,7 +17,7 @@ use thalweg_tables::Prefix;
 /// Maximum number of addresses.
 pub const MAX_PROXIES: usize = 1024;
 
-/// Why a change is refused.
+/// Reason why a change is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NdProxyError {
     /// The address is no host's of other links.

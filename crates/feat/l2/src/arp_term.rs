@@ -101,7 +101,7 @@ impl ArpTable {
 /// Main-thread state about hosts that ask.
 pub(crate) struct ArpState {
     writer: snapshot::Writer<ArpTable>,
-    /// When a client was last sent a host's addresses.
+    /// Time when a client was last sent a host's addresses.
     heard: HashMap<(IpAddr, MacAddr, SwIfIndex), Instant>,
     lost: u64,
 }

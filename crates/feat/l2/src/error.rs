@@ -9,7 +9,7 @@ use thalweg_tables::mac::MacError;
 /// Largest bridge domain id.
 pub const MAX_BRIDGE_ID: u32 = (1 << 24) - 1;
 
-/// Why a layer 2 request failed.
+/// Reason why a layer 2 request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum L2Error {
     /// The interface does not exist or does not support the request.

@@ -102,7 +102,7 @@ pub fn port_flags(c: &Control, sw_if: SwIfIndex) -> Result<u32, DeviceError> {
 
 /// Has an interface in layer 2 drop frames that it would send with tags other than its own: those
 /// that it would not receive, and, before it changes tags back, those without the tags that it
-/// gives to frames. Or ends that.
+/// gives to frames. `on`: false ends that.
 ///
 /// # Errors
 /// If the interface does not exist or carries no Ethernet frames.

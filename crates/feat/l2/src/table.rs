@@ -31,7 +31,7 @@ pub(crate) struct Port {
     pub(crate) sender: SwIfIndex,
 }
 
-/// How a port changes the tags of its frames, and where these go on to.
+/// Change that a port makes to the tags of its frames, and their next node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rewriting {
     /// Change of frames that it receives.

@@ -1,4 +1,4 @@
-//! Why a pair could not be made or deleted.
+//! Reason why a pair could not be made or deleted.
 
 use std::io;
 use thalweg_device::DeviceError;
@@ -6,7 +6,7 @@ use thalweg_device_tap::Error as TapError;
 use thalweg_engine::setting::Refused;
 use thalweg_fib::FibError;
 
-/// Why a pair could not be made or deleted.
+/// Reason why a pair could not be made or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The interface has a pair.

@@ -1,4 +1,4 @@
-//! Which groups interfaces report, and when they do.
+//! Groups that interfaces report, and times when they do.
 
 use crate::packet;
 use crate::port::Port;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use thalweg_tables::random::Random;
 use thalweg_wire::mld::Query;
 
-/// How often a change is reported, and the interval of queries, until a querier says otherwise
-/// (RFC 3810 section 9).
+/// Number of reports of a change, and the interval of queries, until a querier says otherwise (RFC
+/// 3810 section 9).
 const ROBUSTNESS: u8 = 2;
 const QUERY_INTERVAL: Duration = Duration::from_secs(125);
 /// Longest time between repeated reports of a change, by version (RFC 3810 section 9.11, RFC 2710
@@ -47,7 +47,7 @@ pub struct Record {
 /// An answer about one group.
 #[derive(Clone, Debug)]
 struct Answer {
-    /// When it is due.
+    /// Time when it is due.
     at: Instant,
     /// The sources that were asked for; none: all.
     sources: BTreeSet<Ipv6Addr>,
@@ -62,7 +62,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// When the first is due.
+    /// Returns the time when the first is due.
     fn first(&self) -> Option<Instant> {
         self.by_time.first().map(|(at, _)| *at)
     }
@@ -143,13 +143,13 @@ pub struct Port {
     answers: Answers,
     /// Changes that are still to be reported, with the number of times.
     changes: BTreeMap<Ipv6Addr, (Change, u8)>,
-    /// When the next report of changes is due.
+    /// Time when the next report of changes is due.
     next_change: Option<Instant>,
-    /// When the answer about all groups is due.
+    /// Time when the answer about all groups is due.
     answer: Option<Instant>,
     /// Before this time no answer is sent.
     quiet_until: Option<Instant>,
-    /// Until when a router of version 1 is there.
+    /// Time until which a router of version 1 is there.
     old_until: Option<Instant>,
     robustness: u8,
     interval: Duration,
@@ -189,7 +189,7 @@ impl Port {
         self.old_until.is_some_and(|until| until > now)
     }
 
-    /// How often it reports a change, and the interval of queries, as the querier says.
+    /// Returns how often it reports a change, and the interval of queries, as the querier says.
     pub fn querier(&self) -> (u8, Duration) {
         (self.robustness, self.interval)
     }
@@ -289,7 +289,7 @@ impl Port {
         self.next_change = None;
     }
 
-    /// When something is due.
+    /// Returns the time when something is due.
     pub fn due(&self) -> Option<Instant> {
         let answers = self.answers.first().into_iter().chain(self.answer).min();
         let answers = answers.map(|at| self.quiet_until.map_or(at, |quiet| at.max(quiet)));
@@ -564,7 +564,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in whatever order, all is said in the end, and then it is quiet.
+        /// All is said in the end, whatever comes in whatever order; then the port is quiet.
         #[test]
         fn it_ends(
             steps in prop::collection::vec((0u8..4, 0u16..6, 1u8..=2, 0u64..20_000), 1..40),

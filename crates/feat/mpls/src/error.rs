@@ -1,4 +1,4 @@
-//! Why a request about MPLS fails.
+//! Reason why a request about MPLS fails.
 
 use thalweg_cli::CliError;
 use thalweg_device::DeviceError;

@@ -1,4 +1,4 @@
-//! Why labelled packets are punted.
+//! Reason why labelled packets are punted.
 
 use std::sync::Arc;
 use thalweg_engine::punt::{self, Class, Reason, ReasonDecl};

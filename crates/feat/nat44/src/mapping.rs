@@ -9,7 +9,7 @@ use thalweg_fib::TableId;
 use thalweg_tables::CowMap;
 use thalweg_tables::hash::{FastHash, mix64};
 
-/// When the source is translated too.
+/// Cases in which the source is translated too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TwiceNat {
     /// Never.
@@ -49,7 +49,7 @@ pub struct Mapping {
     pub local_port: u16,
     /// Routing table of the inside host.
     pub table: TableId,
-    /// When the source is translated too.
+    /// Cases in which the source is translated too.
     pub twice: TwiceNat,
     /// Applies to sessions opened from outside only.
     pub out2in_only: bool,
@@ -128,7 +128,7 @@ type Inside = (Endpoint, u32);
 pub struct Mappings {
     outside: CowMap<Endpoint, Arc<Mapping>, FastHash>,
     inside: CowMap<Inside, Arc<Mapping>, FastHash>,
-    /// How sessions of inside endpoints are assigned to workers, if not by host.
+    /// Workers of inside endpoints' sessions, if not by host.
     rules: CowMap<Inside, Rule, FastHash>,
 }
 
@@ -240,7 +240,7 @@ impl Mapping {
         }
     }
 
-    /// How sessions of its endpoints are assigned. Its external address may be of a pool that
+    /// Rule that assigns sessions of its endpoints. Its external address may be of a pool that
     /// inside hosts share (`is_pooled`).
     fn rules(&self, is_pooled: bool) -> Vec<(Inside, Rule)> {
         let mut all = Vec::new();
@@ -379,7 +379,7 @@ impl Mappings {
         exact.or_else(|| self.outside.get(&(address, 0, 0))).map(Arc::as_ref)
     }
 
-    /// How sessions of an inside endpoint are assigned to workers.
+    /// Returns the rule that assigns sessions of an inside endpoint to workers.
     pub(crate) fn rule(&self, address: u32, port: u16, protocol: u8, table: TableId) -> Rule {
         if self.rules.is_empty() {
             return Rule::Host;

@@ -13,7 +13,7 @@ use thalweg_tables::hash::mix64;
 use thalweg_wire::nat::tuple::Tuple;
 use thalweg_wire::owner::share;
 
-/// How sessions of an inside endpoint are assigned.
+/// Rule that assigns sessions of an inside endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rule {
     /// By inside host.

@@ -291,7 +291,7 @@ fn limit(rate: u32, burst: u32) -> Shares {
     Shares::of(&RateLimit::steady(rate, burst, clock::hz() as u64))
 }
 
-/// How a report of a worker went.
+/// Outcome of a worker's report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sent {
     Reported,

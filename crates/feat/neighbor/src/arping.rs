@@ -17,7 +17,7 @@ use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::{self, Snapshot};
 use thalweg_wire::MacAddr;
 
-/// How long answers to the last request are waited for.
+/// Time to wait for answers to the last request.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between looks for answers.
 const LOOK: Duration = Duration::from_millis(5);
@@ -43,7 +43,7 @@ pub struct Request {
     pub interval: Duration,
 }
 
-/// Why nothing is sent.
+/// Reason why nothing is sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ArpingError {
     /// One is running on the interface, also one that announces an address.
@@ -201,7 +201,7 @@ pub struct Arping {
     request: Request,
     by: &'static dyn Resolver,
     sent: u32,
-    /// When the next is due, and when the last was sent.
+    /// Times when the next is due, and when the last was sent.
     next: Option<(Instant, Instant)>,
     /// Answers, at the end.
     heard: Heard,

@@ -64,7 +64,7 @@ pub struct Neighbor {
     pub is_static: bool,
     /// No host route for the neighbour.
     pub no_fib_entry: bool,
-    /// How it was learned, or why it was requested.
+    /// Way in which it was learned, or reason why it was requested.
     pub origin: Origin,
     /// Time since it was last heard or configured.
     pub age: Duration,
@@ -87,9 +87,9 @@ pub struct Neighbors {
     resolvers: [Option<&'static dyn Resolver>; 2],
     holders: Vec<(LinkType, HoldNodes)>,
     timer: Option<(Instant, TimerId)>,
-    /// When workers were last asked to report all senders again, and whether they will be.
+    /// Time when workers were last asked to report all senders again, and whether they will be.
     reset: Option<(Instant, bool)>,
-    /// While all neighbours are being replaced: start time.
+    /// Start time of a replacement of all neighbours.
     replacing: Option<Instant>,
     /// Number of the current or next replacement.
     replacement: u64,

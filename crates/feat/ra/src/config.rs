@@ -21,7 +21,7 @@ pub const MAX_INTERVAL: u16 = 1800;
 /// Most advertisements at first, and the longest time between them in seconds.
 pub const MAX_INITIAL: (u8, u8) = (3, 16);
 
-/// How long what is advertised holds, in seconds; all ones: for ever.
+/// Lifetime of what is advertised, in seconds; all ones: for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lifetimes {
     /// Seconds for which the prefix is valid.
@@ -204,7 +204,7 @@ impl Default for Config {
     }
 }
 
-/// Why a setting is refused.
+/// Reason why a setting is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RaError {
     /// The interface does not speak IPv6.
@@ -263,10 +263,10 @@ impl From<RaError> for Retval {
     }
 }
 
-/// When an interface advertises, and what it has counted.
+/// Times when an interface advertises, and what it has counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    /// When the next advertisement to all is due; `None` while none is sent.
+    /// Time when the next advertisement to all is due; `None` while none is sent.
     pub(crate) next: Option<Instant>,
     /// Advertisements to all since the last change.
     pub(crate) initial_sent: u8,
@@ -280,7 +280,7 @@ pub(crate) struct Progress {
     pub(crate) sent: u32,
     pub(crate) solicited: u32,
     pub(crate) dropped: u32,
-    /// Since when IPv6 is off on the interface.
+    /// Time since which IPv6 is off on the interface.
     pub(crate) off_since: Option<Instant>,
 }
 
@@ -304,8 +304,8 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// How long the settings of an interface are kept while IPv6 is off: an address is often replaced
-/// by another one.
+/// Time to keep the settings of an interface while IPv6 is off: an address is often replaced by
+/// another one.
 const KEPT: Duration = Duration::from_secs(2);
 
 /// Forgets the settings of interfaces that do not speak IPv6 any more.

@@ -56,7 +56,7 @@ static INPUT: NodeDecl = NodeDecl {
 
 struct Input {
     shared: Arc<Shared>,
-    /// When a frame was handed to the arc.
+    /// Time when a frame was handed to the arc.
     handed: Option<u64>,
 }
 

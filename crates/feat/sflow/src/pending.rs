@@ -12,7 +12,7 @@ use thalweg_buffer::{Frame, PacketKey, Rows};
 pub(crate) struct PendingSamples {
     /// The position after the sample that was found last.
     next: Ticket,
-    /// The sample at `next` is known to be the only pending one. Not an `Option`, to fit half a
+    /// The sample at `next` is known to be the only pending one. An `Option` would not fit half a
     /// line.
     is_single: bool,
     /// If so, the row and key of its packet.
@@ -331,8 +331,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever order packets leave in, alone or in frames, each sample gets its packet's
-        /// disposition.
+        /// Each sample gets its packet's disposition, in whatever order packets leave, alone or in
+        /// frames.
         #[test]
         fn samples_find_their_packets(
             turns in prop::collection::vec(

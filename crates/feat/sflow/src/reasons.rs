@@ -1,4 +1,4 @@
-//! Why packets are dropped: every counter of every node, by its number.
+//! Reasons why packets are dropped: every counter of every node, by its number.
 
 use thalweg_graph::Control;
 use thalweg_sflow::DiscardReason;

@@ -1,7 +1,7 @@
 //! Settings and what they are made of on the main thread, the only place that changes them.
 //!
 //! A change goes to the taps as messages. The service gets a whole new setup if settings change,
-//! and one interface if that changes. Neither is stopped for it, and no sample is lost.
+//! and one interface if that changes. Neither stops for it, and no sample is lost.
 
 use crate::exporting::{ExportSettings, MAX_COLLECTORS};
 use crate::netlink::NetlinkSettings;
@@ -42,7 +42,7 @@ pub const HEADER_BYTES: (u16, u16) = (64, MAX_HEADER as u16);
 /// Header bytes are a multiple of this.
 pub const HEADER_STEP: u16 = 32;
 
-/// Which packets of an interface are sampled.
+/// Packets of an interface that are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Packets that it receives.
@@ -56,7 +56,7 @@ pub enum Direction {
 /// Error of a refused setting.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SFlowError {
-    /// Not an interface that can be sampled.
+    /// The interface cannot be sampled.
     #[error("Invalid interface, only works on physical ports: `{0}' is none")]
     NotAPort(String),
     /// No such interface, or the device refused.
@@ -79,7 +79,7 @@ pub enum SFlowError {
     /// Already configured.
     #[error("collector {0} is already configured")]
     CollectorExists(String),
-    /// Not configured.
+    /// The collector is not configured.
     #[error("collector {0} is not configured{others}", others = known(.1))]
     CollectorUnknown(String, Vec<String>),
     /// Collector limit reached.
@@ -132,13 +132,13 @@ pub struct Settings {
     pub polling_interval: u32,
     /// Bytes of a sampled packet that are sent.
     pub header_bytes: u16,
-    /// Which packets are sampled.
+    /// Packets that are sampled.
     pub direction: Direction,
     /// Samples name sub-interfaces, in place of their ports.
     pub sub_interfaces: bool,
     /// Dropped packets are reported.
     pub drop_monitoring: bool,
-    /// How many of these in a second, at most.
+    /// Maximum number of these per second.
     pub drop_limit: u32,
     /// Settings of the agent.
     pub export: ExportSettings,

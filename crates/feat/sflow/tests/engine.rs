@@ -604,7 +604,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.cli("sflow enable loop0");
     lab.packets_go(DROP);
     lab.receive(0, a, frames(0, [9]));
-    // Not of an interface without sFlow.
+    // No reports come from an interface without sFlow.
     lab.receive(0, b, frames(0, [9]));
     lab.until("they are here", |_| {
         collector.receive();

@@ -438,8 +438,8 @@ fn super_packets_are_sampled_as_on_the_wire() {
     r.lab.close();
 }
 
-/// Whatever segment size a sender writes, what a packet costs is bounded: its samples are, and so
-/// are the segments that it may have.
+/// The cost of a packet is bounded, whatever segment size a sender writes: its samples are, and the
+/// segments that it may have.
 #[test]
 fn what_one_packet_costs_has_a_limit() {
     let mut r = Router::new(1);
@@ -459,7 +459,7 @@ fn what_one_packet_costs_has_a_limit() {
         let taken = r.samples(1);
         assert_eq!((taken[0].frame_length, &*taken[0].output), (60_058, "dropCode 275"));
     }
-    // Nor do its drops cost more than the limit allows.
+    // Its drops cost no more than the limit allows, either.
     r.lab.ok("sflow drop-monitoring enable limit 1000000");
     r.lab.ok("set interface state test1 down");
     r.lab.receive_offload(0, tcp(0, 1, 60_000), gso(30));

@@ -97,7 +97,7 @@ pub(crate) struct Note {
 
 /// The state of a worker.
 pub(crate) struct Engine {
-    /// Which connections it owns.
+    /// Connections that it owns.
     pub(crate) place: Place,
     /// Created when rules are first in use; here while the node runs.
     pub(crate) tracker: Option<Box<Tracker>>,

@@ -557,7 +557,7 @@ mod tests {
             }
         };
         for kind in 0..2 {
-            // But for the offset, all is as behind the outer tag alone.
+            // All but the offset is as behind the outer tag alone.
             let one = of(&[9], 1, kind);
             for tags in 2..=MAX_DEPTH {
                 let mut more = of(&[9], tags, kind);

@@ -36,7 +36,7 @@ pub struct Range {
 /// Start of the search for a free port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Not specified: as [`Order::Hash`].
+    /// Default: [`Order::Hash`].
     #[default]
     Unsaid,
     /// By the hash of the tuple.

@@ -186,7 +186,7 @@ fn resum(l3: &mut [u8]) {
 fn cut(whole: &[u8], size: usize) -> Vec<Vec<u8>> {
     let (head, rest) = whole.split_at(usize::from(whole[0] & 15) * 4);
     let size = (size / 8).max(1) * 8;
-    // Not too many.
+    // The pieces must be few.
     let size = size.max(rest.len().div_ceil(64) * 8);
     let count = rest.len().div_ceil(size).max(1);
     let part = |n: usize| {

@@ -218,7 +218,7 @@ fn what_goes_in_use_disturbs_nothing_else() {
             lab.deliver_mixed(worker, frames);
         }
     };
-    // How many of VLAN 40 have been sent by `test2`, which has nothing else.
+    // Number of packets of VLAN 40 that `test2` has sent, which has no others.
     let others = |lab: &mut Lab| {
         let port = lab.sw_if(2);
         lab.sent().iter().filter(|(sw_if, _)| *sw_if == port).count()

@@ -328,7 +328,7 @@ fn a_table_goes_with_its_last_user() {
     assert!(there(&mut w) && w.routes(table(7, false, "")).iter().all(|r| r != "192.0.2.0/24"));
     assert_eq!(w.set_table(1, false, 0), 0);
     assert!(!there(&mut w));
-    // Whoever adds it again keeps it.
+    // A client that adds it again keeps it.
     add(&mut w);
     assert_eq!(w.set_table(1, false, 7), 0);
     assert_eq!(w.change_table(false, table(7, false, "")), 0);

@@ -99,7 +99,7 @@ pub fn fragments(
     Ok(())
 }
 
-/// Why a packet is not cut.
+/// Reason why a packet is not cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
     /// The pool has too few buffers.

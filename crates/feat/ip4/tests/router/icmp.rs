@@ -171,7 +171,7 @@ fn nothing_is_answered_to_a_broadcast_address() {
     }
     let reason = "icmp echo request from an address that no host has";
     assert_eq!(lab.count("ip4-icmp-echo-request", reason), 1);
-    // Neither is what was sent to one.
+    // An error about a packet to such an address is not sent either.
     lab.receive_packet(0, 2, udp(ip(0, 2), all, 8).ttl(1));
     assert_eq!(lab.sent(), []);
     // A host of the link is.

@@ -420,7 +420,7 @@ fn directed_broadcasts_are_sent_where_they_are_wanted() {
     assert_eq!(sent(&mut lab), []);
     lab.ok("set interface ip directed-broadcast test1 enable");
     assert_eq!(sent(&mut lab), broadcast(&lab));
-    // Also after the interface was down, had another address, or its MAC address changed.
+    // The same holds after the interface was down, had another address, or its MAC address changed.
     lab.up(1, false);
     assert_eq!(sent(&mut lab), []);
     lab.up(1, true);

@@ -105,7 +105,7 @@ fn of_two_borrowers_the_first_keeps_an_address_while_it_answers() {
     let asked = thalweg_wire::arp::ArpView::parse(&asked.1[14..]).expect("ARP").repr();
     lab.receive(0, vec![Packet::arp_reply(host_mac(0, 66), &asked).build()]);
     assert_eq!(ways(&mut lab, ip(0, 9)), [(0, host_mac(0, 66).0)]);
-    // Once it has gone, the other one takes over.
+    // The other one takes over once it has gone.
     lab.ok("set interface state test0 down");
     lab.c.sync();
     assert_eq!(ways(&mut lab, ip(0, 9)), [(1, host_mac(1, 66).0)]);

@@ -88,8 +88,8 @@ fn arrives(lab: &mut Lab, n: u8) {
     sound(n, 2, &there[0]);
 }
 
-/// Neither questions nor answers of hosts that there are not take room without end, nor the place
-/// of those that there are.
+/// Questions and answers of hosts that do not exist take no room without end, nor the place of
+/// those that exist.
 #[test]
 fn floods_of_neighbours_are_bounded() {
     let mut lab = router();
@@ -108,7 +108,7 @@ fn floods_of_neighbours_are_bounded() {
         for some in 0..20 {
             let one = |i: u32| {
                 let n = from + some * 200 + i;
-                // Also for targets that are not ours, and link-local sources.
+                // Some are for targets that are not ours, or come from link-local sources.
                 let src = if i.is_multiple_of(3) { link(9) } else { host(n) };
                 let target = match (kind, i % 2) {
                     (136, _) => src,

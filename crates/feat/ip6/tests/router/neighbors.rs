@@ -105,7 +105,7 @@ fn what_is_not_for_us_or_came_from_afar_is_not_answered() {
         );
         assert!(lab.sent().is_empty());
     }
-    // Whoever asks for an address of another group is not heard at all.
+    // A host that asks for an address of another group is not heard at all.
     lab.receive(0, vec![solicitation(ip(0, 9), ip(0, 77), host_mac(0, 9))]);
     assert!(lab.sent().is_empty());
     lab.turn();

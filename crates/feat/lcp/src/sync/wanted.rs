@@ -50,7 +50,7 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
             known.up = up;
             change.up = Some(up);
         }
-        // Nor one with a greater MTU than that.
+        // The kernel has no VLAN link with a greater MTU than that, either.
         let mtu = known.lower.map_or(view.mtu.l3, |lower| view.mtu.l3.min(lower.mtu));
         if mtu > 0 && known.mtu != mtu && denied.mtu != Some(mtu) {
             known.mtu = mtu;

@@ -76,7 +76,7 @@ fn a_core_of_ip4_carries_ip6() {
     lab.ok("ip route replace 2001:db8:f::/48 via 1.1.1.1");
     let plain = lab.one(0, &udp6(64));
     assert_eq!((plain.to, plain.labels.len(), plain.rest), (host_mac(1, 3), 0, inner6(63)));
-    // While the core has no way, packets are dropped, and the route says why.
+    // Packets are dropped without a way through the core, and the route says why.
     lab.ok("ip route del 1.1.1.1/32");
     lab.lost(0, &udp6(64), "ip6-lookup", "next hop of the route leads nowhere");
     let text = lab.cli("show ip6 fib 2001:db8:f::1");
@@ -399,7 +399,7 @@ fn next_hops_of_both_versions_do_not_lead_in_circles() {
     lab.ok("ip route add 2001:db8:e::/48 via 1.1.1.1 out-labels 21");
     lab.ok("ip route add 2001:db8:f::/48 via 1.1.1.1");
     lab.lost(0, &udp6(64), "ip6-lookup", "next hop of the route leads nowhere");
-    // Once one of them leads somewhere, so does the other.
+    // Both lead somewhere once one of them does.
     lab.ok("ip route replace 1.1.1.1/32 via 10.0.1.2 test1 out-labels 22");
     assert_eq!(lab.one(0, &udp6(64)).labels, [(22, 0, true, 64)]);
     lab.ok("ip route del 1.1.1.1/32");

@@ -44,7 +44,7 @@ const ROLES: [Role; 7] = [
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Mapping {
-    /// Neither pool nor mapping.
+    /// No pool, no mapping.
     Nothing,
     /// A pool.
     Pool,
@@ -360,7 +360,7 @@ fn send(n: &mut Nat, port: u8, packet: Packet) -> Option<Arrived> {
     Some(Arrived { from: (out.src(), from), to: (out.dst(), to) })
 }
 
-/// How a packet arrived that was sent from `sent`.
+/// Returns how a packet arrived that was sent from `sent`.
 fn seen(c: &Case, arrived: Option<&Arrived>, sent: End, from_host: bool) -> Seen {
     let Some(arrived) = arrived else { return Nowhere };
     // The identifier of a query belongs to the host.

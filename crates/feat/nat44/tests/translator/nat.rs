@@ -419,7 +419,8 @@ fn narrow_on_the_way_out(workers: usize) -> Nat {
     n
 }
 
-/// Whoever opens a flow, and however its packets are cut, none leaves with its inside address.
+/// No packet leaves with its inside address, whichever side opens the flow, and however its packets
+/// are cut.
 #[test]
 fn fragments_made_here_are_translated() {
     for workers in [1, 2] {

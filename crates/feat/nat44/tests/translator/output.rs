@@ -259,7 +259,7 @@ fn packets_from_other_workers_keep_their_adjacency() {
     n.close();
 }
 
-/// While the feature comes and goes no packet is lost, and each is translated or not.
+/// No packet is lost while the feature comes and goes; each is translated or not.
 #[test]
 fn the_feature_comes_and_goes_under_traffic() {
     let mut n = nat(2);

@@ -188,7 +188,7 @@ fn sessions_are_restored_before_they_are_saved_again() {
     let every = format!("nat44 save {} every 1 restore", saved.path());
     assert_eq!(n.lab.cli(&every).trim(), "204 sessions restored");
     assert_eq!(n.sessions().len(), 204);
-    // Once the file is the router's own, it has nothing that is missing.
+    // The router's own file has nothing that is missing.
     n.lab.ok("clear nat44 sessions");
     n.await_no_sessions();
     n.lab.ok(&every);

@@ -83,7 +83,7 @@ fn echo_replies_to_a_whole_address_are_translated() {
     assert_eq!((out.src(), out.ports().0), (whole, 6305));
     let reply_out = Packet::new().ipv4(ip(0, 2), FAR).icmp_echo_reply(99, 1).payload_len(24);
     assert_eq!(n.one(0, 1, reply_out).src(), whole);
-    // Not to one identifier of a shared address, nor to an unknown one.
+    // One identifier of a shared address has no such host, nor has an unknown one.
     assert!(n.pass(1, reply(SHARED, 7)).is_empty());
     assert!(n.pass(1, reply(SHARED, 8)).is_empty());
     n.close();

@@ -212,7 +212,7 @@ fn what_is_configured_replaces_what_is_learned() {
 fn interfaces_with_fewer_neighbours_get_the_places_of_those_with_more() {
     let (mut t, now) = small();
     (1..=3).for_each(|n| resolve(&mut t, key(n), now + s(n.into())));
-    // Not by being heard, where all others answer.
+    // Being heard is not enough when all others answer.
     t.learn(other(1), MAC, Origin::Request, now + s(4));
     assert!(t.get(other(1)).is_none());
     resolve(&mut t, other(1), now + s(4));

@@ -50,7 +50,7 @@ fn the_router_advertises_itself_and_its_prefixes() {
     lab.wait(100_000);
     let usual = lab.messages(0, 134).len();
     assert!((4..=10).contains(&usual), "{usual}");
-    // When it stops, hosts hear of it once.
+    // Hosts hear once that it stops.
     lab.ok("ip6 nd test0 ra-suppress");
     lab.wait(30_000);
     let last = lab.messages(0, 134);

@@ -131,7 +131,7 @@ fn advertisements_that_lie_do_little() {
         lab.turn();
         assert_eq!(lab.count("icmp6-router-advertisement", reason), before + 1, "{reason}");
     }
-    // Not for hosts, or longer preferred than valid.
+    // Options are ignored that are not for hosts, or longer preferred than valid.
     let odd = [("2001:db8:1::", 0x80, 3600), ("fe80::", 0xc0, 3600), ("ff02::", 0xc0, 3600)];
     lab.advertise(0, router, &advertisement(0, 0, &odd));
     let addresses = |lab: &Lab| {
@@ -303,7 +303,7 @@ fn prefixes_of_configured_addresses_are_given_up() {
     lab.close();
 }
 
-/// Whoever has said once that he is there for ever does not keep others out for ever.
+/// A router that once said that it stays for ever does not keep others out for ever.
 #[test]
 fn silent_routers_and_prefixes_make_room() {
     let mut lab = router();

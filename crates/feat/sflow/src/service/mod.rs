@@ -46,7 +46,7 @@ const LONGEST: Duration = Duration::from_millis(32);
 const BATCH: usize = 64;
 /// Samples taken before orders and counters are looked after.
 const ROUND: usize = 16_384;
-/// How long to look for samples after the last interface was disabled.
+/// Time to look for samples after the last interface was disabled.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// An interface as the service knows it.
@@ -56,7 +56,7 @@ pub struct PortSetup {
     pub view: InterfaceView,
     /// sFlow is enabled.
     pub enabled: bool,
-    /// Which of that number.
+    /// Generation of the interface of that number.
     pub generation: u32,
     /// Totals under its number before it came.
     pub born: IfTotals,
@@ -75,7 +75,7 @@ pub struct Setup {
     pub netlink: NetlinkSettings,
     /// Interfaces that exist.
     pub ports: Vec<PortSetup>,
-    /// Why packets are dropped, by number.
+    /// Reasons why packets are dropped, by number.
     pub reasons: Arc<Reasons>,
     /// Maximum drop samples per second.
     pub drop_limit: u32,
@@ -261,11 +261,11 @@ struct Service {
     polled_until: u64,
     /// Some interface has sFlow.
     enabled: bool,
-    /// How long to look for samples although none has.
+    /// Time until which to look for samples although none comes.
     linger_until: Option<Instant>,
     /// Room for the records of the sample in hand.
     records: Vec<FlowRecord<'static>>,
-    /// When rings were last left, if there was something in them.
+    /// Time when rings were last left, if something was in them.
     looked: Option<Instant>,
 }
 
@@ -362,7 +362,7 @@ impl Service {
         drained
     }
 
-    /// How long to sleep; `None` until there is an order.
+    /// Returns the time to sleep; `None` until there is an order.
     fn timeout(&self, nap: Duration) -> Option<Duration> {
         let now = clock::now();
         let until = |at: Instant| at.saturating_duration_since(now);

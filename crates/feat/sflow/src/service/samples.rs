@@ -75,7 +75,7 @@ impl Guide {
         len.map_or(0, u32::from)
     }
 
-    /// How a packet was routed that had these addresses; `None` if it was not.
+    /// Returns how a packet with these addresses was routed; `None` if it was not.
     fn router(
         &self,
         guard: &Guard<'_>,
@@ -99,7 +99,7 @@ impl Guide {
 /// VLAN and priority of a packet when it came or left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Vlan {
-    /// Not known, or it did not come or leave.
+    /// Unknown, or the packet did not come or leave.
     Unknown,
     /// The tag, or none.
     Known(Option<u16>),
@@ -249,7 +249,7 @@ impl Service {
             return None;
         };
         if record.cause != Cause::Received {
-            // How it came is not known.
+            // The way in is unknown.
             let output = head.labels();
             if !output.is_empty() {
                 let next_hop = self.guide.entries().and_then(|e| e.get(Dpo(entry)).next_hop());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 
-/// Why packets are dropped, with what new nodes have of it.
+/// Returns the reasons why packets are dropped, with those of new nodes.
 fn renew_reasons(c: &Control) -> Arc<Reasons> {
     let state = c.state::<SFlow>();
     if state.borrow().reasons_of != Some(c.node_changes()) {
