@@ -14,7 +14,7 @@ use thalweg_cli::server::Listen;
 const MAX_SECTION: usize = 512 << 10;
 /// Most bytes of the file.
 const MAX_FILE: usize = 8 << 20;
-/// How long the router may say nothing.
+/// Time that the router may say nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Questions to the router. The answers fit: lists of any length have a limit, as has each section.

@@ -455,7 +455,7 @@ fn captures(dir: &Path) -> Vec<PathBuf> {
 }
 
 thalweg_testkit::lab_test! {
-    /// Whoever ends the demonstration finds neither processes nor files of it.
+    /// A user who ends the demonstration finds neither processes nor files of it.
     fn an_interrupted_demo_leaves_nothing() {
         thalweg_testkit::require_tools(&["iperf3", "ping"])?;
         let dir = tempfile::tempdir()?;

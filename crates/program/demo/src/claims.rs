@@ -47,11 +47,11 @@ pub struct Evidence {
     /// Per interface: its name, what the host's kernel sent, what the router received or knows that
     /// it missed.
     pub wires: Vec<(String, u64, u64)>,
-    /// How the router ended: its exit status and last words. `None` if it goes on.
+    /// End of the router: its exit status and last words. `None` if it goes on.
     pub ending: Option<Ended>,
 }
 
-/// How the router ended.
+/// End of the router.
 pub struct Ended {
     pub clean: bool,
     pub words: String,

@@ -41,7 +41,7 @@ use view::Moment;
 const PREFIX: &str = "thalweg";
 const SIDES: [&str; 3] = ["left", "router", "right"];
 
-/// How long the last samples may be on their way; they take about a second.
+/// Time that the last samples may take; they take about a second.
 const LAST_SAMPLES: Duration = Duration::from_secs(5);
 
 /// Shows a router between two hosts at work: pings, TCP and UDP through it, what its nodes cost,

@@ -88,7 +88,7 @@ pub enum Router {
     Kept(Child, Files),
 }
 
-/// How the router ended.
+/// End of the router.
 pub struct Ending {
     pub status: ExitStatus,
     pub log: String,

@@ -19,7 +19,7 @@ const PING_INTERVAL: Duration = Duration::from_millis(20);
 const UDP_BITS_PER_S: u64 = 50_000_000;
 const UDP_BYTES: u32 = 1000;
 
-/// How long each part takes.
+/// Time that each part takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub ping: Duration,

@@ -12,7 +12,7 @@ use super::spot::{Drops, Spot, Way};
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) what: What,
-    /// When, by the machine's clock.
+    /// Time, by the machine's clock.
     pub(super) at: u64,
     /// Number of a stream's pair of ports, among those with streams.
     pub(super) pair: usize,
@@ -102,7 +102,7 @@ impl fmt::Display for Place {
 /// The first packet of connections that was lost in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FirstTalk {
-    /// Which one, if it was noted.
+    /// Flow of the packet, if it was noted.
     pub(super) flow: Option<Flow>,
     pub(super) place: Place,
 }

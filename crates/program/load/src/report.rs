@@ -136,7 +136,7 @@ impl Writer {
     }
 }
 
-/// Now, as RFC 3339 has it, in whole seconds.
+/// Returns the time in the format of RFC 3339, in whole seconds.
 fn now() -> String {
     let text = thalweg_cli::utc(SystemTime::now());
     let whole = text.split('.').next().unwrap_or_default();

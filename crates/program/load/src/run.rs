@@ -98,7 +98,7 @@ pub(super) fn check(args: &Profile) -> Result<u8> {
 
 /// A profile that a run would not refuse.
 fn checked(profile: Read) -> Result<Read> {
-    // How late packets may be changes nothing that is checked.
+    // The limit of lateness changes nothing that is checked.
     Work::plain(&profile, Duration::ZERO)?;
     Ok(profile)
 }

@@ -56,7 +56,7 @@ pub(super) struct Now {
     pub(super) left: Duration,
 }
 
-/// How a trial went.
+/// Outcome of a trial.
 pub(super) struct Ran {
     /// Length of its window in seconds.
     pub(super) seconds: f64,
@@ -74,7 +74,7 @@ pub(super) struct Ran {
     pub(super) stolen: f64,
 }
 
-/// How a group of connections went.
+/// Outcome of a group of connections.
 #[derive(Clone, Debug)]
 pub(super) struct GroupRan {
     pub(super) name: String,

@@ -55,7 +55,7 @@ pub(super) enum Hop {
     Out,
 }
 
-/// Which counter of a hop: a packet that an earlier one has is in all later ones as well.
+/// Counter of a hop: a packet that an earlier one has is in all later ones as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Counter {
     /// Counter of the end that receives.

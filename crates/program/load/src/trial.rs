@@ -21,7 +21,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// device.
 const UNSENT: f64 = 1e-4;
 
-/// How a trial went.
+/// Outcome of a trial.
 pub(super) struct Trial {
     pub(super) sample: Sample,
     pub(super) connections: Connections,

@@ -25,7 +25,7 @@ use tracing::level_filters::LevelFilter;
 
 /// A signal that precedes the wait for messages is seen this late.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(500);
-/// How long the last lines of the log may take at the end.
+/// Time that the last lines of the log may take at the end.
 const LAST_LINES: Duration = Duration::from_millis(200);
 /// User and group ID of the unprivileged user.
 const UNPRIVILEGED: u32 = 65_534;

@@ -111,7 +111,7 @@ Examples:
 
 The status is 0 if a rate was found, 1 if no rate was good, 3 if the tester was the limit.";
 
-/// How often a trial that the tester has spoiled is repeated.
+/// Number of times that a trial that the tester has spoiled is repeated.
 const REPEATS: usize = 3;
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;

@@ -5,7 +5,7 @@ use crate::api::message_types::Punt;
 use thalweg_api::Retval;
 
 impl Punt {
-    /// Why nothing is done.
+    /// Returns the reason why nothing is done.
     pub(super) fn refuse(&self, what: &str) -> Retval {
         match self.r#type.known() {
             // VPP answers so for what it cannot do.

@@ -67,7 +67,7 @@ fn release(cli: &mut Cli, c: &mut Control) {
         cli.main.handle(c, job);
     }
     for job in std::mem::take(&mut cli.held_api) {
-        // Not at once: it may have a command for the command line, which is at work here.
+        // The call is put off: it may have a command for the command line, which is at work here.
         c.remote().submit(|c| serve_api(c, job));
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn run_script(c: &mut Control, path: &Path) {
             }
         }
         if status.is_some() {
-            // Not at once: this runs inside the command line.
+            // The end is put off: this runs inside the command line.
             remote.submit(release_held);
         }
         Ok::<(), Gone>(())

@@ -27,14 +27,14 @@ use crate::metrics::state::Nat;
 
 /// Bytes of the segment unless it is said otherwise; they are used as they are needed.
 const DEFAULT_SIZE: u64 = 32 << 20;
-/// How old values of interfaces and errors may be.
+/// Maximum age of the values of interfaces and errors.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How old those of nodes may be unless it is said otherwise.
+/// Maximum age of those of nodes unless another is set.
 const NODE_PERIOD: Duration = Duration::from_secs(10);
-/// How many nodes have links to their counters unless all are asked for: the room is for
+/// Number of nodes that have links to their counters unless all are asked for: the room is for
 /// interfaces, each of which has two nodes.
 const LINKED_NODES: usize = 4096;
-/// How long a client may wait for the main thread to bring values up to date.
+/// Time that a client may wait for the main thread to bring values up to date.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Permissions of the socket: for its owner and group.
 const MODE: u32 = 0o660;
@@ -98,7 +98,7 @@ struct Statistics {
     counters: Vec<IfSlot>,
     /// Interfaces as they are in the segment, with the links to their counters.
     interfaces: Vec<Option<(String, Vec<Slot>)>>,
-    /// Which of them are counted, and a digest of what they had counted then.
+    /// Choice of those that are counted, and a digest of what they had counted then.
     turns: Turns,
     digests: Vec<Option<u64>>,
     /// Interfaces that may have come or gone since.
@@ -484,7 +484,7 @@ fn digest(so_far: u64, t: &IfTotals) -> u64 {
 /// Interfaces that are looked at in turn each time; there may be 65,536.
 const PER_TURN: usize = 4096;
 
-/// Which interfaces are looked at: those that had counted when they were looked at last, and a
+/// Interfaces that are looked at: those that had counted when they were looked at last, and a
 /// number of the others, one after the other.
 #[derive(Default)]
 struct Turns {

@@ -1,4 +1,4 @@
-//! A full disk: what was there stays, nothing half is left, and all is said. And an apply that is
+//! A full disk: what was there stays, nothing half is left, and all is said. One apply is
 //! cancelled.
 
 use crate::router::{ONE, Router, same};

@@ -1,4 +1,4 @@
-//! Whatever a command sets, the configuration shows, and a router made from it has.
+//! The configuration shows all that commands set, and a router made from it has all of it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -41,7 +41,7 @@ fn every_command_is_a_setter_or_an_action() {
     router.stop();
 }
 
-/// How a command that sets or makes something, and has nothing to dump, is seen to do so.
+/// Proof that a command does its work if it has nothing to dump.
 enum Proof {
     /// After the first line, the second changes what the third shows.
     Shows(&'static str, &'static str, &'static str),

@@ -50,7 +50,7 @@ fn what_is_not_confirmed_goes_back_whatever_was_typed() {
     router.run("create loopback interface\nconfig commit");
     let saved = router.dump();
     router.run("config commit confirm 1\nset interface state loop0 down");
-    // Once a value that no document could have kept all from going back.
+    // A value that no document could have must not keep all from going back.
     let refused = error(&mut router, "create loopback interface mac 01:00:5e:00:00:01");
     assert!(refused.contains("not a unicast MAC address"), "{refused}");
     router.run("create loopback interface");

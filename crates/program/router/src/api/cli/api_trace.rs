@@ -25,9 +25,9 @@ const DIRECTORY: &str = client::FOR_ALL;
 const TRACES: Kind = Kind { name: "an API trace", magic: &[], is_foreign: true };
 /// Requests that can be kept at most.
 const MAX_ITEMS: u64 = 1 << 20;
-/// How long requests are replayed before other work gets its turn.
+/// Time to replay requests before other work gets its turn.
 const SLICE: Duration = Duration::from_millis(2);
-/// How often the command looks whether they are done.
+/// Interval in which the command looks whether they are done.
 const LOOK: Duration = Duration::from_millis(5);
 
 const WORDS: [&str; 11] = [
