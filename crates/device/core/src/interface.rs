@@ -224,7 +224,7 @@ pub struct Interfaces {
     leavers: Vec<Leaver>,
     writer: snapshot::Writer<IfTable>,
     indices: Indices,
-    /// When the last interface of an index went, until another one has it.
+    /// Time when the last interface of an index went, until another one has it.
     left: BTreeMap<SwIfIndex, Tag>,
     /// The name of the last interface of an index that went, and when, in ticks.
     former: BTreeMap<SwIfIndex, (String, u64)>,

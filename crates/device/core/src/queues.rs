@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use thalweg_graph::{Control, NodeId, RxMode};
 
-/// How often devices are asked for the frames that they lost.
+/// Interval in which devices are asked for the frames that they lost.
 const MISSED_EVERY: Duration = Duration::from_secs(1);
 
 /// Receive queues of all devices.

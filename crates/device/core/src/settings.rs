@@ -310,7 +310,7 @@ fn dump_encapsulation(parent: &str, name: &str, id: u32, of: TagMatch, out: &mut
     }
 }
 
-/// Which frames a sub-interface receives, in the words of `create sub-interfaces`: text of our own
+/// Frames that a sub-interface receives, in the words of `create sub-interfaces`: text of our own
 /// keys, or a map of the schema.
 fn encapsulation(i: &Interface<'_>, id: &str, out: &mut Draft) -> Option<String> {
     let usual = || Some(format!("dot1q {id} exact-match"));

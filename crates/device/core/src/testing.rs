@@ -29,7 +29,7 @@ use thalweg_graph::{
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 
-/// How long anything may take, however busy the processors are.
+/// Time that anything may take, however busy the processors are.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Transmitted frames: interface, worker, bytes.

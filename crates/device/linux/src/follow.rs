@@ -19,10 +19,10 @@ type Place<T> = (NamespaceId, T);
 /// The condition under which a link is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkBy {
-    /// While the device has a carrier.
+    /// As long as the device has a carrier.
     #[default]
     Carrier,
-    /// While the device is administratively up: the router makes its carrier.
+    /// As long as the device is administratively up: the router makes its carrier.
     Admin,
 }
 
@@ -31,8 +31,8 @@ pub enum LinkBy {
 struct Follower {
     sw_if: SwIfIndex,
     link: LinkBy,
-    /// How many had begun to follow by then. A list of devices says nothing of one that began after
-    /// the list was asked for.
+    /// Number that had begun to follow by then. A list of devices says nothing of one that began
+    /// after the list was asked for.
     since: u64,
 }
 

@@ -311,7 +311,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the input, joined packets are reproduced exactly.
+        /// Joined packets are reproduced exactly, whatever the input.
         #[test]
         fn joined_segments_are_resegmented(
             v6: bool,

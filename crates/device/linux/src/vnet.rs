@@ -23,7 +23,7 @@ pub struct VnetHdr {
     pub csum_offset: u16,
 }
 
-/// Why a [`VnetHdr`] does not match its packet.
+/// Reason why a [`VnetHdr`] does not match its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadOffload {
     /// The checksum would lie outside of the packet.

@@ -277,7 +277,7 @@ pub fn ask_times(c: &mut Control, ports: [SwIfIndex; 2]) -> Answers<Times> {
 /// An interface that cannot be impaired.
 #[derive(Debug, thiserror::Error)]
 pub enum ImpairError {
-    /// Not a port of the load tester.
+    /// The interface is no port of the load tester.
     #[error(
         "{0} is not a port of the load tester: only those can repeat or delay packets; other \
          Ethernet interfaces can lose and damage them"

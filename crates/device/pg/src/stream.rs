@@ -633,7 +633,7 @@ pub struct Settling(mpsc::Receiver<()>);
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 impl Settling {
-    /// Waits, some seconds at most. Not for the main thread.
+    /// Waits, some seconds at most. The main thread must not call it.
     pub fn wait(self) {
         let _ = self.0.recv_timeout(ANSWER_TIME);
     }

@@ -73,7 +73,7 @@ pub(crate) struct Tap {
     carrier: Cell<bool>,
     /// Times that losses were not asked for, as there are many TAPs.
     unasked: Cell<usize>,
-    /// Why the device is not there, as it was said last.
+    /// Reason why the device is missing, as it was last reported.
     trouble: RefCell<String>,
     input: NodeId,
 }

@@ -1,10 +1,10 @@
-//! Why a TAP could not be made.
+//! Reason why a TAP could not be made.
 
 use std::io;
 use thalweg_device::DeviceError;
 use thalweg_device_linux::NamespaceError;
 
-/// Why a TAP could not be made.
+/// Reason why a TAP could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The namespace is not there, or cannot be entered.

@@ -170,7 +170,7 @@ mod tests {
             tell_all.send(word.name.clone()).map_err(io::Error::other)
         });
         let word = |n: usize| Word { name: format!("tap.{n}"), fds: Vec::new() };
-        // But for the first one, none is waited for: this would take an hour.
+        // Only the first one is waited for: all would take an hour.
         (0..10_000).for_each(|n| teller.tell(word(n)));
         assert_eq!(teller.waiting.load(Ordering::Relaxed), 10_000);
         drop(go);

@@ -411,7 +411,7 @@ pub enum Fetched {
     Copied(VnetHdr),
     /// The frame was not in the queue.
     Missing,
-    /// Still queued: there were more pieces than allowed.
+    /// The frame is still queued: there were more pieces than allowed.
     TooManyPieces,
 }
 

@@ -1,4 +1,4 @@
-//! How interfaces end: features give up what they have of one, in slices; then it goes at once.
+//! Deletion of interfaces: features give up what they have of one, in slices; then it goes at once.
 
 use super::set::{self, set_promiscuous};
 use super::{InterfaceEvent, Interfaces, SwIfIndex, create, family, view};

@@ -1,4 +1,4 @@
-//! Which indices of interfaces are free, in use, or reserved for an interface of some name.
+//! Indices of interfaces: free, in use, or reserved for an interface of some name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

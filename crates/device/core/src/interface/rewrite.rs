@@ -8,8 +8,8 @@ use thalweg_wire::vlan::{MAX_ID, TAG_LEN, VlanId};
 /// Tags that one rewrite removes or adds at most.
 pub const MAX_REWRITTEN: usize = 2;
 
-/// How an interface in layer 2 changes the tags of frames that it receives. Frames that it sends
-/// are changed back.
+/// Change that an interface in layer 2 makes to the tags of frames that it receives. Frames that it
+/// sends are changed back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagRewrite {
     /// Number of outer tags that are removed, up to two.

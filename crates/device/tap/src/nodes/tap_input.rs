@@ -90,7 +90,7 @@ enum Read {
     Frame,
     /// The pool has no buffer: the frame is lost.
     NoBuffer,
-    /// Not a frame that is accepted.
+    /// Invalid frame.
     Bad,
     /// No frame is waiting, or the device is gone.
     Nothing,

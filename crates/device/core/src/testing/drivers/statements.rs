@@ -172,7 +172,7 @@ pub fn an_interface_that_is_down_receives_nothing_then_or_later(outside: Box<dyn
     }
     for round in 0..3 {
         b.up(0, false);
-        // Not one of them is a loss, however many there are.
+        // None of them is a loss, however many come.
         b.send(0, &frames(1, b.can.burst as u32, 1000));
         let (t, marks) = (b.totals(0), round * b.marks());
         assert_eq!((t.rx_packets, t.rx_miss, t.drops), (marks, 0, 0));
