@@ -62,7 +62,7 @@ pub struct DiscardSampleOut {
     pub input: u32,
     /// ifIndex that it would have left by, 0 unknown.
     pub output: u32,
-    /// Why it was discarded.
+    /// Reason why it was discarded.
     pub reason: DiscardReason,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a target cannot be used.
+/// Reason why a target cannot be used.
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// The text does not name a host and a port.
@@ -21,7 +21,7 @@ pub enum TargetError {
     Resolve {
         /// The host.
         host: String,
-        /// Why not.
+        /// Reason.
         why: io::Error,
     },
     /// No socket could be opened.
@@ -40,7 +40,7 @@ pub struct Target {
     pub failed: u64,
 }
 
-/// How often names are looked up again.
+/// Interval in which names are looked up again.
 const RESOLVE: Duration = Duration::from_secs(60);
 
 /// Sends every datagram to every target.

@@ -136,7 +136,7 @@ pub struct Ipv6Fields {
 /// The network header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Not IP, or cut off.
+    /// No IP, or cut off.
     #[default]
     None,
     /// IPv4.

@@ -25,7 +25,7 @@ pub enum ListenOn {
     Address(IpAddr),
 }
 
-/// Why listening failed.
+/// Reason why listening failed.
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// The port cannot be had.
@@ -35,7 +35,7 @@ pub enum ListenError {
         address: Option<IpAddr>,
         /// The port.
         port: u16,
-        /// Why not.
+        /// Reason.
         why: io::Error,
     },
     /// The socket broke.
@@ -52,7 +52,7 @@ fn at(address: &Option<IpAddr>) -> String {
 pub struct Received<'b> {
     /// The sender.
     pub source: SocketAddr,
-    /// When.
+    /// Time of arrival.
     pub time: Moment,
     /// The datagram.
     pub payload: &'b [u8],

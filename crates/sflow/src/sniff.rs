@@ -19,7 +19,7 @@ use crate::listen::{ListenError, Received, STOP_LATENCY, grow_receive_buffer};
 use crate::merged::split_first;
 use crate::text::Moment;
 
-/// Why an interface cannot be listened at.
+/// Reason why an interface cannot be listened at.
 #[derive(Debug, Error)]
 pub enum SniffError {
     /// No interface has the name.
@@ -35,7 +35,7 @@ pub enum SniffError {
     Open {
         /// The interface.
         name: String,
-        /// Why not.
+        /// Reason.
         why: io::Error,
     },
 }

@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// How many addresses of unknown type were read.
+    /// Returns the number of addresses of unknown type that were read.
     pub(crate) fn unknown_addresses(&self) -> usize {
         self.unknown_addresses
     }

@@ -47,7 +47,7 @@ impl Random {
         1 + self.next() % u64::from(2 * n - 1)
     }
 
-    /// How many of `n` are of a part with this share.
+    /// Returns how many of `n` are of a part with this share.
     fn part(&mut self, n: u64, share: f64) -> u64 {
         if share >= 1.0 - 1e-9 {
             return n;
@@ -143,7 +143,7 @@ impl Traffic {
     }
 }
 
-/// How often intervals held the truth.
+/// Number of intervals that held the truth.
 #[derive(Default)]
 struct Covered {
     held: u64,
@@ -220,7 +220,7 @@ struct Case {
     clipped: Option<u64>,
     /// True if the agent counts packets, false if it adds the rate for each sample.
     counts: bool,
-    /// How the next sampled packet is found.
+    /// Function that finds the next sampled packet.
     skip: fn(&mut Random, u32) -> u64,
 }
 

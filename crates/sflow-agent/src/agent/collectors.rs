@@ -16,9 +16,9 @@ use super::{Batch, Transport};
 /// An interface, a route or a namespace may come later; there is no point in trying for each
 /// datagram.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often a name is looked up again.
+/// Interval in which a name is looked up again.
 const RESOLVE: Duration = Duration::from_secs(60);
-/// How often to look whether a namespace is still the one that was entered.
+/// Interval of checks whether a namespace is still the one that was entered.
 const LOOK: Duration = Duration::from_secs(2);
 /// A collector that comes and goes is logged this often.
 const LOG: Duration = Duration::from_secs(60);
@@ -253,7 +253,7 @@ impl CollectorStats {
     }
 }
 
-/// Which file a namespace is.
+/// Identity of a namespace's file.
 type Identity = Option<(u64, u64)>;
 
 type Opened = io::Result<Option<(UdpSocket, SocketAddr)>>;
@@ -264,7 +264,7 @@ struct Target {
     config: CollectorConfig,
     sender: Option<UdpSender>,
     task: Option<BackgroundTask<Opened>>,
-    /// When to try to open the socket, or to look the name up again.
+    /// Time to try to open the socket, or to look the name up again.
     next_try: Option<Instant>,
     /// The namespace that the socket is in, and when to look whether it still exists.
     namespace: Identity,

@@ -8,7 +8,7 @@ use nix::net::if_::if_nametoindex;
 
 use super::{AddressPrefix, LocalAddress, elect_agent_address};
 
-/// How the agent's address is found.
+/// Way in which the agent's address is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentChoice {
     /// The configured address.

@@ -57,7 +57,7 @@ pub struct AgentConfig {
     pub datagram_bytes: usize,
     /// Most bytes of a sampled header.
     pub header_bytes: usize,
-    /// How long a sample may wait for others to share its datagram.
+    /// Time that a sample may wait for others to share its datagram.
     pub max_delay: Duration,
 }
 
@@ -92,13 +92,13 @@ pub const fn header_room(datagram_bytes: usize) -> usize {
     datagram_bytes.saturating_sub(AROUND)
 }
 
-/// Why an agent cannot work as configured.
+/// Reason why an agent cannot work as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AgentError {
     /// The agent address is unusable.
     #[error("agent address {0} is not a valid agent address: give a unicast address of this host")]
     Address(IpAddr),
-    /// Too short or too long.
+    /// The size of datagrams is out of range.
     #[error("datagrams of {found} bytes are out of range: {min} to {max} are possible")]
     DatagramBytes {
         /// The configured length.
@@ -184,7 +184,7 @@ pub struct DiscardIn<'a> {
     pub input: u32,
     /// ifIndex that it would have left by, 0 unknown.
     pub output: u32,
-    /// Why.
+    /// Reason.
     pub reason: DiscardReason,
     /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
@@ -332,7 +332,7 @@ pub struct Agent<T> {
     datagram_bytes: usize,
     max_delay: Duration,
     started: Instant,
-    /// When the oldest sample that has not been sent came.
+    /// Time when the oldest sample that has not been sent came.
     pending_since: Option<Instant>,
     sources: Sources,
     /// Numbering under former names, the latest last.
@@ -564,7 +564,8 @@ impl<T: Transport> Agent<T> {
         self.sources.count
     }
 
-    /// When [`Agent::tick`] should be called at the latest; `None` while nothing waits.
+    /// Returns the time when [`Agent::tick`] should be called at the latest; `None` while nothing
+    /// waits.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let delay = if self.batch.is_empty() { self.max_delay } else { Duration::ZERO };

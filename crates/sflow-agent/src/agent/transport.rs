@@ -1,4 +1,4 @@
-//! How datagrams reach a collector.
+//! Ways in which datagrams reach a collector.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::UdpSocket;

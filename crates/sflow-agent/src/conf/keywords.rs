@@ -213,7 +213,8 @@ static DROPMON: &[Keyword] = &[
     ),
 ];
 
-/// Why a word of an object has no effect with whoever reads the file, if it has none.
+/// Returns the reason why a word of an object has no effect with this reader of the file, if it has
+/// none.
 pub(super) fn idle(reader: Reader, object: &str, word: &str) -> Option<&'static str> {
     match (reader, object, word) {
         (Reader::Agent, "sflow", "sampling" | "packetSamplingRate") => Some(SENDER),

@@ -41,7 +41,7 @@ pub enum Reader {
     Router,
 }
 
-/// How fast a link is: `10G`, `2500M`, in bits per second.
+/// Speed of a link: `10G`, `2500M`, in bits per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkSpeed(pub u64);
 
@@ -108,7 +108,7 @@ pub struct DropmonConf {
     pub max_trip: u32,
     /// Start the kernel's monitor.
     pub start: bool,
-    /// Even if it runs already.
+    /// Start it even if it runs already.
     pub force: bool,
     /// The kernel's own drops.
     pub software: bool,
@@ -158,7 +158,7 @@ pub struct HsflowdConf {
     pub header_bytes: usize,
     /// Most bytes of a datagram.
     pub datagram_bytes: usize,
-    /// How the agent's address is found.
+    /// Way in which the agent's address is found.
     pub agent: AgentChoice,
     /// Sub-agent id; `None` if not configured.
     pub sub_agent: Option<u32>,
@@ -236,7 +236,7 @@ const MAX_DEPTH: usize = 16;
 const EXCERPT: usize = 100;
 
 impl HsflowdConf {
-    /// Reads a file; `name` is for messages. Also returns what has no effect with `reader`.
+    /// Reads a file; `name` is for messages. Returns what has no effect with `reader`, too.
     ///
     /// Bytes that are not UTF-8 do no harm in a comment; elsewhere they are mistakes like others.
     ///

@@ -95,7 +95,7 @@ fn what_has_no_effect_is_said() {
     let expected = "packetSamplingRate modules loopback xen.dsk sampling.http polling.http \
                     sampling.bps_ratio group";
     assert_eq!(words.join(" "), expected);
-    // Not even with DNS-SD is there a collector.
+    // DNS-SD alone is no collector, either.
     assert!(bad("sflow { DNS-SD { } }")[0].contains("no collector"));
 }
 

@@ -186,7 +186,7 @@ pub struct HostPoller {
     task: Option<BackgroundTask<HostCounters>>,
 }
 
-/// How often to look whether they have been read.
+/// Interval of checks whether they have been read.
 const LOOK: Duration = Duration::from_millis(10);
 
 impl HostPoller {
@@ -203,7 +203,7 @@ impl HostPoller {
         }
     }
 
-    /// When [`poll`](Self::poll) should be called at the latest.
+    /// Returns the time when [`poll`](Self::poll) should be called at the latest.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         if self.task.is_some() { Some(now + LOOK) } else { self.next }

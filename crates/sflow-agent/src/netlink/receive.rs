@@ -17,8 +17,8 @@ use thalweg_netlink::{Family, Port, Protocol, Question};
 
 /// Room for what was not read yet.
 pub const RECEIVE_BUFFER: usize = 8 << 20;
-/// How long to wait before a family that was missing is looked for again, and one that was there
-/// looked at: a module that was loaded again has another number.
+/// Time before a family that was missing is looked for again, and one that was there looked at: a
+/// module that was loaded again has another number.
 pub const RETRY: Duration = Duration::from_secs(5);
 /// Longer datagrams than anybody sends.
 const BUFFER: usize = 64 * 1024;
@@ -49,11 +49,11 @@ impl Default for StartDrops {
 /// Channels and options of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Which channels.
+    /// Channels.
     pub channels: Vec<Channel>,
     /// Room for what was not read yet, in bytes, per channel.
     pub receive_buffer: usize,
-    /// How long until a family that was missing is looked for again.
+    /// Time until a family that was missing is looked for again.
     pub retry: Duration,
     /// Options to start the kernel's drop monitor, which is stopped at the end; `None` starts none.
     pub start_drops: Option<StartDrops>,
@@ -204,7 +204,7 @@ struct Feed {
 pub struct Receiver {
     feeds: Vec<Feed>,
     config: ReceiverConfig,
-    /// When to look for families again.
+    /// Time to look for families again.
     look: Instant,
     /// The monitor was started here and must be stopped.
     started: Option<StartDrops>,
@@ -237,7 +237,7 @@ impl Receiver {
         self.feeds.iter().filter_map(|feed| feed.port.as_ref().map(Port::as_fd))
     }
 
-    /// When [`poll`](Self::poll) wants to be called although there is nothing to read.
+    /// Returns the time when [`poll`](Self::poll) wants to be called although nothing can be read.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.look

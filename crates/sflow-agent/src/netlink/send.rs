@@ -13,7 +13,7 @@ const SEND_BUFFER: usize = 1 << 20;
 /// allocates it in one piece, with some hundred bytes of its own.
 pub const DATAGRAM_BYTES: usize = 7 * 1024;
 
-/// Why nothing can be sent.
+/// Reason why nothing can be sent.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The kernel has no such family, or not here.

@@ -175,8 +175,8 @@ fn packed_samples_reach_a_listener() {
     };
     const SAMPLES: u64 = 200;
     let mut first = Vec::new();
-    // Whoever uses this group may fill the listener's buffer, which the kernel says only once its
-    // turn comes: then all is sent again.
+    // Other users of this group may fill the listener's buffer, which the kernel says only once its
+    // turn comes: all is sent again then.
     for round in 1..=100 {
         for n in 0..SAMPLES as u32 {
             sender.push(|out, header| sample(n).encode(out, header));

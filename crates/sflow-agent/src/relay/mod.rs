@@ -33,7 +33,7 @@ use thalweg_sflow::model::{
 
 use limit::{Breaker, Limit};
 
-/// How often to look whether the elected address is still the host's.
+/// Interval of checks whether the elected address is still the host's.
 const ELECTION: Duration = Duration::from_secs(30);
 /// The same complaint is logged this often.
 const LOG: Duration = Duration::from_secs(60);
@@ -83,7 +83,7 @@ struct Port {
     poll: Option<Instant>,
 }
 
-/// Which group a sample came by.
+/// Group that a sample came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Router,
@@ -245,7 +245,7 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    /// When [`tick`](Self::tick) should be called at the latest.
+    /// Returns the time when [`tick`](Self::tick) should be called at the latest.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
         let polls = self.ports.values().filter_map(|port| port.poll);

@@ -50,7 +50,7 @@ pub enum ScaleBasis {
     Counters,
 }
 
-/// How the samples of one data source compare with what it counts itself.
+/// Comparison of a data source's samples with what it counts itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceReport {
     /// Agent.
@@ -407,7 +407,7 @@ impl TopTalkers {
         ranked.into_iter().map(talker).collect()
     }
 
-    /// How each data source was scaled.
+    /// Returns how each data source was scaled.
     pub fn sources(&self) -> impl Iterator<Item = SourceReport> + '_ {
         self.sources.iter().map(|(key, source)| {
             let (scale, basis) = source.scale();

@@ -127,7 +127,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// Not known.
+    /// The unknown interface.
     pub const UNKNOWN: Interface = Interface::Index(0);
     /// The packet came from or went to the host itself.
     pub const INTERNAL: Interface = Interface::Index(0x3fff_ffff);

@@ -1,4 +1,4 @@
-//! How values are written.
+//! Notation of values.
 
 use std::io::Write;
 use std::net::IpAddr;

@@ -169,7 +169,7 @@ fn the_number_of_conversations_is_limited() {
     assert_eq!(feed.talkers.total().0.samples, 0);
 }
 
-/// Whoever sends datagrams can make up any number of sources.
+/// A sender of datagrams can make up any number of sources.
 #[test]
 fn the_number_of_sources_is_limited() {
     let mut feed = Feed::new(10);
