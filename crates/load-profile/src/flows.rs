@@ -20,7 +20,7 @@ pub(crate) const KEYS: [&str; 16] = [
     "server", "close", "life", "ramp", "gaps", "patience",
 ];
 
-/// How the rate rises at the start.
+/// Rise of the rate at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ramp {
     /// Time until the full rate, in microseconds.
@@ -410,7 +410,7 @@ pub struct Flows {
     pub hold: Option<u32>,
     /// Number after which no more are opened.
     pub total: Option<u64>,
-    /// How the rate rises.
+    /// Rise of the rate.
     pub ramp: Option<Ramp>,
 }
 

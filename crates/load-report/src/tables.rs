@@ -88,7 +88,7 @@ pub(crate) fn all(report: &Report) -> Vec<Table> {
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// How far the report can be trusted.
+/// Returns how far the report can be trusted.
 fn trust(report: &Report) -> Table {
     let mut rows = Vec::new();
     let mut add = |what: &str, text: String| rows.push(vec![what.to_owned(), text]);

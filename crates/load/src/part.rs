@@ -38,7 +38,7 @@ impl Part {
         self.of.next_power_of_two().trailing_zeros()
     }
 
-    /// Which of `all` elements it has. With fewer elements than parts, some parts have none, but
+    /// Elements that it has of `all`. With fewer elements than parts, some parts have none, but
     /// never the first.
     pub fn range(self, all: u64) -> Range<u64> {
         let begin =

@@ -60,7 +60,7 @@ impl Values {
 pub struct Field {
     /// Its values.
     pub values: Values,
-    /// When the next one comes.
+    /// Time when the next one comes.
     pub steps: Steps,
 }
 

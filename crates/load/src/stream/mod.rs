@@ -69,7 +69,7 @@ impl Side {
     }
 }
 
-/// Which way a stream goes.
+/// Direction of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// From the first port to the second.
@@ -117,7 +117,7 @@ impl Size {
     }
 }
 
-/// When packets are sent.
+/// Times when packets are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Without end.
@@ -139,12 +139,12 @@ pub enum Mode {
     },
 }
 
-/// When a stream starts.
+/// Start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Time after the trial's start.
     After(Nanos),
-    /// When the stream of this number in the plan has ended, and this long after that.
+    /// Pause after the end of the stream of this number in the plan.
     Behind {
         /// Number of the stream, from 0.
         stream: usize,
@@ -188,7 +188,7 @@ pub struct Stream {
     pub mode: Mode,
     /// Start.
     pub start: Start,
-    /// How often start and bursts are repeated, at least once.
+    /// Number of times that start and bursts are repeated, at least once.
     pub times: u32,
     /// Direction.
     pub direction: Direction,

@@ -40,7 +40,7 @@ pub(super) struct Variant {
     pub(super) sums: [u32; MAX_SUMS],
 }
 
-/// Which size a packet has, by its number.
+/// Sizes of packets, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     pub(super) order: Order,
@@ -76,7 +76,7 @@ pub(super) struct Variable {
     pub(super) at: usize,
     pub(super) width: Width,
     pub(super) shift: u32,
-    /// Which checksums it is part of, by bit.
+    /// Checksums that it is part of, by bit.
     pub(super) covered: u8,
     pub(super) values: Numbers,
     pub(super) index: Index,
@@ -203,7 +203,7 @@ impl SumAt {
             Sum::Right => self.value(sum),
             Sum::Zero => 0,
             Sum::Keep => self.kept,
-            // Not to 0, which is the same as 0xffff, and which UDP takes for none.
+            // The sum must not be 0, which is the same as 0xffff, and which UDP takes for none.
             Sum::Wrong => match self.value(sum) {
                 0xffff => 2,
                 right => right + 1,

@@ -28,7 +28,7 @@ const SIDE_B: u8 = 0x10;
 const SHORT_WINDOW: u8 = 0x80;
 const SHORT_SIDE_B: u8 = 0x40;
 
-/// Which form a packet has room for.
+/// Form that a packet has room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// None: packets are counted by port, not by stream.

@@ -71,7 +71,7 @@ pub struct Talk {
     pub limit: Option<u32>,
 }
 
-/// How TCP behaves.
+/// Behaviour of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpTimes {
     /// Time after which a segment is sent again as long as no round trip was measured, in
@@ -106,7 +106,7 @@ impl Default for TcpTimes {
     }
 }
 
-/// How far apart conversations are opened.
+/// Gaps between conversations that are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gaps {
     /// Evenly.
@@ -139,7 +139,7 @@ pub struct Plan {
     pub room: u32,
     /// Time after which a side that hears nothing gives up, in microseconds.
     pub patience: Micros,
-    /// How far apart conversations are opened.
+    /// Gaps between conversations that are opened.
     pub gaps: Gaps,
     /// Time by which conversations are opened late, in microseconds; those that are due longer are
     /// not opened.
@@ -226,7 +226,7 @@ pub enum PlanError {
     /// A time.
     #[error("{what} of {micros} µs: it must be 1 to {most} µs")]
     Time {
-        /// Which one.
+        /// The limit.
         what: &'static str,
         /// Its value.
         micros: Micros,

@@ -33,7 +33,7 @@ pub enum Step {
     Repeat {
         /// Number of the step.
         from: u16,
-        /// How often they run.
+        /// Number of times that they run.
         times: u16,
     },
     /// Waits until the other side has closed its direction.
@@ -47,7 +47,7 @@ pub enum Step {
 /// The steps of one side; when they end, it closes.
 pub type Program = Vec<Step>;
 
-/// Which side closes a connection, and how.
+/// Side that closes a connection, and the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CloseBy {
     /// The client closes first.
@@ -124,7 +124,7 @@ impl Exchange {
 /// A program that cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    /// Too many steps.
+    /// The program has too many steps.
     #[error("{0} steps: the limit is {max}", max = MAX_STEPS)]
     Long(usize),
     /// A message without bytes, or longer than the protocol takes.

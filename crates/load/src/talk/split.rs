@@ -9,11 +9,11 @@ use super::pool::Range;
 use super::{Incoming, Opening, Plan, Pool, Protocol};
 use crate::part::{self, Part};
 
-/// How many addresses there must be for each part, for these to be shared out: with fewer, some
-/// parts would have much more than others.
+/// Minimum number of addresses for each part if these are shared out: with fewer, some parts would
+/// have much more than others.
 const ADDRESSES: u32 = 8;
 
-/// How the conversations of a plan are shared out.
+/// Shares of a plan's conversations.
 #[derive(Clone, Debug)]
 pub struct Split {
     parts: u32,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a part's clients send, and whatever servers answer, is that part's.
+        /// All that a part's clients send, and all that servers answer them, is that part's.
         #[test]
         fn conversations_have_one_owner(
             v4: bool, clients in 1u32..40, first in 1u16..60_000, ports in 1u16..40,

@@ -561,8 +561,8 @@ impl Spoil for Program {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever a link does to frames, all connections end, the books balance, and what a program
-    /// has received it has received once and in order.
+    /// All connections end, the books balance, and a program receives its data once and in order,
+    /// whatever a link does to frames.
     #[test]
     fn bad_links_lose_no_bookkeeping(
         lost in 0u64..150, repeated in 0u64..100, damaged in 0u64..50, late in 0u64..3000,
@@ -643,8 +643,8 @@ proptest! {
         }
     }
 
-    /// Whatever segments come, in whatever order: nothing is out of step, each is answered by
-    /// little, and all connections end.
+    /// Segments may come in any order: nothing is out of step, each is answered by little, and all
+    /// connections end.
     #[test]
     fn hostile_segments_are_survived(
         close in prop_oneof![Just(CloseBy::Client), Just(CloseBy::Server), Just(CloseBy::Both)],

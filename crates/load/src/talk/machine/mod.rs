@@ -14,7 +14,7 @@ use super::wheel::{Clock, Wheel};
 use super::{Plan, Program, Protocol, TcpTimes};
 use crate::{Micros, Sink};
 
-/// Which addresses belong to a slot.
+/// Addresses that belong to a slot.
 #[derive(Debug)]
 pub(super) enum Ends {
     /// Ends of a client: its number follows from the slot.
@@ -61,7 +61,7 @@ pub(super) struct Syn {
     pub(super) mss: Option<u16>,
 }
 
-/// How a conversation ended.
+/// End of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Ended as its program says.

@@ -294,7 +294,7 @@ impl Machine {
         tcb.state = State::TimeWait;
         let until = clock(now).wrapping_add(clock(self.times.time_wait));
         tcb.until = until;
-        // Now that the slot is at hand; what is filed earlier would only be put back.
+        // The slot is at hand here; what is filed earlier would only be put back.
         self.wheel.file(&mut self.slots, number, until);
     }
 }
