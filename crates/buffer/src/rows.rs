@@ -316,7 +316,7 @@ impl Frame {
     }
 
     /// Truncates those of the sixteen packets from `at` on whose bit in the mask is set to these
-    /// lengths, if they are longer. Not for frames with chained packets: there, nothing is done.
+    /// lengths, if they are longer. Frames with chained packets are left alone.
     #[inline(always)]
     pub fn truncate<V: Lanes>(&mut self, at: usize, mask: u16, lens: V) {
         if self.flags().contains(Flags::CHAINED) {

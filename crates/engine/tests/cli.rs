@@ -79,7 +79,7 @@ fn runtime_counts_since_the_last_clear() {
     assert_eq!((split["vectors"].as_u64(), split["state"].as_str()), (Some(50), Some("active")));
     assert!(split["clocks_per_packet"].as_f64().unwrap() > 0.0);
     assert!(threads[1]["rates"]["in"].as_f64().unwrap() > 0.0);
-    // Never ran: only `verbose` shows it.
+    // The node never ran: only `verbose` shows it. only `verbose` shows it.
     assert!(!text.contains("test-tap ") && s.ok("sh run verb").contains("test-tap "));
     assert!(s.ok("show runtime max").contains("Max Node Clocks"));
     assert_eq!(s.ok("show runtime summary").lines().count(), 3 * 3 + 2);
@@ -395,7 +395,7 @@ fn every_show_command_has_json_and_refuses_unknown_words() {
             assert!(v.is_object() || v.is_array(), "{path}: {v}");
             assert!(s.error(&format!("{path} no such words")).contains("no"), "{path}");
         }
-        // Whatever is offered as a completion can be typed.
+        // Every completion that is offered can be typed.
         let _ = command.complete(&s.lab.c, &[], "");
         let _ = command.complete(&s.lab.c, &["x"], "");
     }

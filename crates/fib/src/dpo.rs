@@ -217,9 +217,9 @@ fn store(words: &[AtomicU64], bytes: &[u8]) {
 pub struct Met<V> {
     /// The object of each.
     pub dpos: V,
-    /// Which of them are complete.
+    /// Members that are complete.
     pub complete: u16,
-    /// Which of them are load balances whose members are complete.
+    /// Members that are load balances whose members are complete.
     pub balanced: u16,
     /// Their first buckets, and the masks of their hashes.
     first: V,
@@ -244,7 +244,7 @@ pub struct DpoTable {
     /// Second lines of long rewrites.
     seconds: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
-    /// How often each index was freed; see [`Parked`](crate::Parked).
+    /// Number of times that each index was freed; see [`Parked`](crate::Parked).
     pub(crate) stamps: SparseArray<AtomicU32, CAPACITY>,
     /// Node that handles the objects of each kind, by link type.
     exits: [[AtomicU16; Kind::LIMIT]; LinkType::ALL.len()],

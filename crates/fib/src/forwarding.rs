@@ -33,7 +33,7 @@ pub enum FibError {
     /// A group, or a tunnel's destination, leads back to itself.
     #[error("the forwarding object would lead to itself")]
     Loop,
-    /// Too many groups in a row.
+    /// The row of groups is too long.
     #[error("too many levels of recursive routes: {} are the limit", crate::MAX_DEPTH)]
     Depth,
     /// The header is too long.
@@ -72,7 +72,7 @@ pub(crate) struct Slot {
 /// Most neighbours that subscribers hear of at once.
 const MAX_UNRESOLVED: usize = 64;
 
-/// New adjacencies lead to these neighbours, which were not known then. Not all of many.
+/// New adjacencies lead to these neighbours, which were not known then. Lists of many are cut.
 #[derive(Clone, Debug)]
 pub struct Unresolved(pub Vec<(SwIfIndex, IpAddr)>);
 

@@ -100,7 +100,7 @@ impl Forwarding {
     }
 
     fn put_members(&mut self, c: &Control, dpo: Dpo, mut members: Vec<Member>) {
-        // Otherwise in the order of the paths, whichever of their objects was made first.
+        // Equal ones stay in the order of the paths, whichever of their objects was made first.
         members.sort_by_key(|member| member.preference);
         let Some(Slot { object: Object::Group(group), .. }) = self.objects.get_mut(&dpo) else {
             return self.release_all(c, &members);

@@ -16,7 +16,7 @@ use thalweg_wire::mpls::Label;
 pub struct ViaLabel {
     /// The label whose paths are followed: those of packets with more labels behind it.
     pub label: Label,
-    /// Whose route table resolves the path, IPv4's or IPv6's.
+    /// Family of the route table that resolves the path: IPv4 or IPv6.
     pub link: LinkType,
     /// Labels put before packets, before those of the label's paths.
     pub labels: Labels,

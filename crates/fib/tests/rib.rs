@@ -139,7 +139,7 @@ enum Way {
     Special(PathKind),
 }
 
-/// How a path takes part: its weight and its preference.
+/// Part of a path: its weight and its preference.
 type Share = (u8, u8);
 
 fn path<A: Family>(lab: &Lab, way: Way, (weight, preference): Share) -> Path {
@@ -760,7 +760,7 @@ fn convergence_costs_stores_by_path_lists() {
     set(&mut t, loopback, vec![through(1, 2)]);
     assert!(stores() - at <= 3 * lists, "{} stores", stores() - at);
     assert_eq!(some(&t), BTreeSet::from([hop(1)]));
-    // But for the leaf of that route itself.
+    // Only the leaf of that route itself is written.
     assert!(t.lpm().stores - leaves <= 3, "{}", t.lpm().stores - leaves);
     // The link goes down.
     let at = forwarding(&lab, |f| f.stores());

@@ -484,7 +484,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was enabled, disabled and removed: as if chains were walked feature by feature.
+        /// Results are as if chains were walked feature by feature, whatever was enabled, disabled
+        /// and removed.
         #[test]
         fn chains_are_what_interfaces_have(
             ops in prop::collection::vec((0u32..6, 0usize..6, any::<bool>()), 1..120),

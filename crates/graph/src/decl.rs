@@ -64,7 +64,7 @@ pub enum Kind {
     Tap,
 }
 
-/// Which interface selects a packet's features on an arc.
+/// Interface that selects a packet's features on an arc.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArcKey {
     /// The interface that the packet came in by.

@@ -338,7 +338,7 @@ mod tests {
                 assert!(is_called(&mut poller).by_error);
             }
             here.read_exact(&mut [0; 10]).unwrap();
-            // Once more, so that its node can handle it.
+            // The poller reports it once more, so that its node can handle it.
             assert!(is_called(&mut poller).by_error);
             sleeps(&mut poller);
         }

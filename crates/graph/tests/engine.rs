@@ -434,7 +434,7 @@ fn a_panic_ends_the_process_and_names_node_and_packet() {
     assert_eq!(child.status.code(), Some(70), "{said}");
     assert!(said.contains("worker 0 panicked in node `test-split`"), "{said}");
     assert!(said.contains("packet of 60 bytes: 0600000000000002000000"), "{said}");
-    // Whoever keeps it gets the same before the process ends.
+    // The hook that keeps it gets the same before the process ends.
     let context = std::fs::read_to_string(&kept).unwrap();
     std::fs::remove_file(&kept).unwrap();
     assert!(context.contains("worker 0 panicked in node `test-split`; packet of 60"), "{context}");

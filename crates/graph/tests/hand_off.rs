@@ -138,7 +138,7 @@ fn packets_without_room_are_dropped_and_counted() {
     lab.settle(256 * frames, 0);
     assert_eq!(lab.error("error-drop", FULL), 21 * 256);
     assert_eq!(lab.arrived(0, 1), (0..28 * 256).collect::<Vec<_>>());
-    // And it goes on.
+    // The worker goes on.
     lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 10]]);
     lab.settle(256 * frames + 10, 0);
     assert_eq!(pair(&lab, 0, 1).depth, 0);
@@ -162,7 +162,7 @@ fn packets_gather_while_the_other_worker_is_away() {
     assert_eq!((v.drops, v.depth), (0, v.frames as usize));
     assert!(v.frames < 32, "{v:?}");
     barrier.wait();
-    // Whoever waits for what is being handed over finds it there.
+    // A caller that waits for what is being handed over finds it there.
     lab.c.sync();
     lab.c.await_handed_over();
     lab.c.sync();

@@ -330,7 +330,7 @@ mod tests {
         assert_eq!((s.rx_packets, s.tx_bytes, s.tx_dropped, s.multicast), (1, 4, 8, 9));
         assert_eq!(s.rx_missed_errors, 16);
         assert_eq!(Link::parse(&message[16..30]), None);
-        // Whatever is cut off is missing, nothing else.
+        // Only what is cut off is missing.
         for end in 32..message.len() {
             assert_eq!(Link::parse(&message[16..end]).map(|l| l.index), Some(7));
         }

@@ -29,7 +29,7 @@ const SEQUENCE: u32 = 1;
 /// Groups above this cannot be sent to: the system's address has a bit for each of 32.
 pub const HIGHEST_SENDABLE_GROUP: u32 = 32;
 
-/// Which netlink protocol.
+/// Netlink protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// For the kernel's generic families.
@@ -87,7 +87,7 @@ pub fn socket_table() -> Option<String> {
     std::fs::read_to_string("/proc/thread-self/net/netlink").ok()
 }
 
-/// How the kernel is asked, and the kind of its answers.
+/// Way to ask the kernel, and the kind of its answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Question {
     flags: u16,

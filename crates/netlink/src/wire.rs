@@ -70,7 +70,7 @@ pub enum Fault {
 /// The header of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Which message; a generic family's number.
+    /// Kind of message; a generic family's number.
     pub kind: u16,
     /// Flags (`NLM_F_…`).
     pub flags: u16,

@@ -9,7 +9,7 @@ use thalweg_netlink::ethtool::set_features;
 
 use crate::netns::Netns;
 
-/// Which offloads an interface has.
+/// Offloads that an interface has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
     /// Leave checksums to the receiver (`tx-checksum-*`).

@@ -24,7 +24,7 @@ pub enum Middle {
     KernelBridge,
 }
 
-/// How a [`Lab`] is set up.
+/// Setup of a [`Lab`].
 #[derive(Clone, Debug)]
 pub struct LabOptions {
     /// The forwarder.

@@ -22,7 +22,7 @@ pub enum Privilege {
     Root,
     /// After entering a user namespace of one's own ([`enter_user_namespace`]).
     UserNamespaces,
-    /// Not at all, with the reason.
+    /// Impossible, with the reason.
     None(String),
 }
 

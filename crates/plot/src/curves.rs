@@ -4,7 +4,7 @@ use plotters::prelude::*;
 
 use super::{COLOURS, PlotError, Titles, draw, legend};
 
-/// How an axis is scaled.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     /// From 0.
@@ -15,7 +15,7 @@ pub enum Scale {
     LogFrom(f64),
 }
 
-/// How a curve looks.
+/// Look of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Look {
     /// A line.

@@ -12,7 +12,7 @@ pub struct RateLimit {
     /// Tokens that come in, and how often.
     portion: u32,
     period: u64,
-    /// When the last ones came in.
+    /// Time when the last ones came in.
     since: u64,
 }
 

@@ -76,7 +76,7 @@ macro_rules! zeroable {
 pub enum Pages {
     /// The kernel's default size.
     Normal,
-    /// Huge pages where the kernel has them. Never an error.
+    /// Huge pages where the kernel has them. The choice is never an error.
     Huge,
 }
 

@@ -251,8 +251,8 @@ mod loom_tests {
         });
     }
 
-    /// How the engine sleeps: a sender that sends while the receiver goes to sleep sees it
-    /// sleeping, or its item is seen.
+    /// Test of the way the engine sleeps: a sender that sends while the receiver goes to sleep sees
+    /// it sleeping, or its item is seen.
     #[test]
     fn loom_nothing_is_sent_to_a_sleeper_unnoticed() {
         loom::model(|| {

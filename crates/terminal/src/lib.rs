@@ -36,7 +36,7 @@ macro_rules! report {
     }};
 }
 
-/// Why standard output could not be written to, the first time.
+/// Error of the first failed write to standard output.
 static LOST: OnceLock<String> = OnceLock::new();
 
 /// Prints to standard output, for [`put!`].

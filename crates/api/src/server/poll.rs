@@ -36,7 +36,7 @@ struct Connection {
     partial: Vec<u8>,
     /// True if it sends nothing more.
     ended: bool,
-    /// Since when the client has kept the server waiting, and for what.
+    /// Time since which the client has kept the server waiting, and what for.
     waiting: Option<(Instant, Waiting)>,
     /// True if bytes were written since the last check.
     progress: bool,
@@ -204,7 +204,7 @@ impl Thread {
                 let why = "its user has the most clients, and another user's came";
                 self.connections[old].client.close(why.to_owned());
             }
-            // Not 0, which clients treat as none; and no id is reused for a long time.
+            // Clients treat 0 as none; no id is reused for a long time.
             self.next = (self.next + 1) | 1 << 31;
             let client = Client::new(ClientId(self.next), stream, self.links.clone());
             let client = Arc::new(client);

@@ -96,8 +96,8 @@ pub struct SessionConfig {
     pub history: usize,
     /// Time after which a client that does not read its output is dropped.
     pub write_timeout: Duration,
-    /// How long to wait for the terminal type; also how long an unfinished line of a `vppctl`
-    /// session waits for its end.
+    /// Time to wait for the terminal type, and for the end of an unfinished line of a `vppctl`
+    /// session.
     pub patience: Duration,
     /// A session that has been idle for so long ends when all sessions are in use and another
     /// client comes.

@@ -33,7 +33,7 @@ const ANSI_TERMINALS: [&str; 6] =
 
 /// Kind of client.
 enum Mode {
-    /// Not known yet; wait for the terminal type until then.
+    /// Unknown; wait for the terminal type until then.
     Unknown(Instant),
     /// A program that sends lines, or (framed) requests ended by NUL.
     Program { framed: bool, scanner: Scanner, line: Vec<u8> },
@@ -49,7 +49,7 @@ struct Waiting {
     help: bool,
 }
 
-/// How long a session has been idle, for the acceptor.
+/// Idle time of a session, for the acceptor.
 #[derive(Debug)]
 pub(super) struct Activity {
     begun: Instant,
@@ -85,7 +85,7 @@ pub(super) struct Session<D> {
     decoder: telnet::Decoder,
     mode: Mode,
     input: VecDeque<u8>,
-    /// When input last arrived.
+    /// Time when input last arrived.
     last_input: Instant,
     activity: Arc<Activity>,
     /// True if the client sends nothing more.

@@ -14,7 +14,7 @@ pub enum PathStep {
     At(usize),
 }
 
-/// Why a part of a configuration is not in force.
+/// Reason why a part of a configuration is not in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// The setting names something that is not there yet.
@@ -47,7 +47,7 @@ pub struct Part {
     node: Node,
     /// The value in force in its place.
     instead: Option<Node>,
-    /// Why it is not in force, in words.
+    /// Reason why it is not in force, in words.
     pub why: String,
     /// The same in a word.
     pub state: State,

@@ -135,7 +135,7 @@ pub fn write(node: &Node) -> Result<String, Problem> {
     serde_saphyr::to_string(node).map_err(|e| Problem::new("", e.to_string()))
 }
 
-/// How parts of a document are read, and which.
+/// Way to read parts of a document, and choice of the parts.
 trait Style: Sized {
     /// A part of a document.
     type Node: Default;

@@ -331,7 +331,7 @@ proptest! {
         }
     }
 
-    /// Whoever reads a packet finds the same owner.
+    /// All readers of a packet find the same owner.
     #[test]
     fn owners_are_those_of_frames(
         ends in any::<[u32; 2]>(), ports in any::<[u16; 2]>(), kind in 0u8..6, zone: u16,

@@ -121,7 +121,7 @@ impl Table {
     }
 }
 
-/// Why a table or session cannot be changed.
+/// Reason why a table or session cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClassifyError {
     /// The table does not exist.
@@ -169,7 +169,7 @@ impl From<ClassifyError> for thalweg_cli::CliError {
     }
 }
 
-/// Whose filter a chain of tables is.
+/// Owner of the filter that a chain of tables is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum User {
     /// Traces.
@@ -395,7 +395,7 @@ impl Classifier {
                     table.next = chain.get(at + 1).copied();
                 }
             }
-            // Whoever else leads to the chain still has all of it.
+            // Others that lead to the chain still have all of it.
             let before = std::mem::replace(&mut first, chain[0]);
             let others = self.first.values_mut().chain(&mut self.shown);
             others.filter(|other| **other == before).for_each(|other| *other = first);

@@ -38,7 +38,7 @@ impl Command<Control> for ShowClassifyTables {
                 "index" => only = Some(args.u32("table")?),
                 _ => {
                     verbose = true;
-                    // How verbose: there is one way.
+                    // `verbose` has one degree only.
                     if args.peek().is_some_and(|w| w.parse::<u32>().is_ok()) {
                         args.u32("verbosity")?;
                     }

@@ -80,7 +80,7 @@ impl Reason {
     }
 }
 
-/// Why a reason cannot be taken.
+/// Reason why a punt reason is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PuntError {
     /// No feature has added it.

@@ -1,4 +1,4 @@
-//! Why a route is refused.
+//! Reason why a route is refused.
 
 use crate::FibError;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use thalweg_device::DeviceError;
 use thalweg_tables::LpmError;
 use thalweg_wire::mpls::Label;
 
-/// Why a route is refused, or a path of it leads nowhere.
+/// Reason why a route is refused, or a path of it leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum RibError {
     /// The next hop is not reachable.

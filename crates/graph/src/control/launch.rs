@@ -15,7 +15,7 @@ pub fn on_panic(keep: impl Fn(&str) + Send + Sync + 'static) {
     let _ = KEEP_PANIC.set(Box::new(keep));
 }
 
-/// How long the report of a panic may take.
+/// Time that the report of a panic may take.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Returns the name of a worker's thread.

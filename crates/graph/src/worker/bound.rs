@@ -11,8 +11,8 @@
 //!   further step is counted in the packet that takes it, and ends a packet that has [`MOST`].
 //! * Copies are counted as what they are copies of, and copying as [`COPIED`] steps
 //!   ([`NodeCx::may_copy`]): a packet is copied four times in a row, in bridge after bridge, before
-//!   no more is made of it. Else each step could double the packets, and one
-//!   would take all buffers.
+//!   no more is made of it. Otherwise each step could double the packets, and one would take all
+//!   buffers.
 //! * Many copies of many can still take long, so that after [`ENOUGH`] times the first bound, and
 //!   [`FLOOD`] steps for each buffer, every packet ends that is left. A flood takes a few steps for
 //!   each buffer.

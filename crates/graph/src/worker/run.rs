@@ -158,7 +158,7 @@ impl Worker {
     pub(crate) fn run(&mut self) {
         self.core.unshare();
         self.asked = Vec::with_capacity(16);
-        // When the last packets were done, and whether it was in the loop before.
+        // Time when the last packets were done, and whether that was in the loop before.
         let (mut last_work, mut busy, mut few) = (clock::cycles(), true, false);
         // A loop starts where one with work ended: reading the clock takes about 20 clocks.
         let mut start = last_work;
@@ -366,7 +366,7 @@ impl Worker {
 
 /// Times the nodes of a loop, one after the other.
 struct Watch {
-    /// When the previous one was done.
+    /// Time when the previous one was done.
     at: u64,
     /// Weight of this loop. 0: it is not timed.
     weight: u64,
@@ -469,7 +469,7 @@ mod tests {
     use crate::mailbox::Waker;
     use crate::node::{Adapter, OwnLines};
 
-    /// Whatever time loops take, their weights add up to them.
+    /// The weights of loops add up to their number, whatever time they take.
     #[test]
     fn weights_add_up() {
         for step in [200u64, 600, 2596, 1 << 16, 1_000_000, 1 << 20, 1 << 40] {

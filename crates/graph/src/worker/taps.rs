@@ -109,7 +109,7 @@ pub(super) struct Taps {
     stale: bool,
     /// True if a tap was called since taps were settled.
     unsettled: bool,
-    /// When taps are settled next, should packets keep coming; and the interval, in ticks.
+    /// Time when taps are settled next if packets keep coming; and the interval, in ticks.
     settle_at: u64,
     every: u64,
 }

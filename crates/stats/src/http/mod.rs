@@ -28,7 +28,7 @@ pub const MAX_CONNECTIONS: usize = 32;
 pub struct Patience {
     /// From the first byte of a request to its last.
     pub request: Duration,
-    /// Until the client has read a response.
+    /// Time until the client has read a response.
     pub answer: Duration,
     /// Between two requests.
     pub idle: Duration,

@@ -104,7 +104,7 @@ impl Column {
     }
 }
 
-/// How much memory is prepared beyond the flows in use.
+/// Amount of memory that is prepared beyond the flows in use.
 #[derive(Clone, Copy)]
 enum Lead {
     /// Memory that the table needs at first.
@@ -363,7 +363,7 @@ mod loom_tests {
                 }
                 assert!(is_there(&memory.flows[fresh as usize]));
                 if needs {
-                    // And earlier flows may use it as well.
+                    // Earlier flows may use it as well.
                     for flow in 0..=fresh as usize {
                         assert!(is_there(&memory.side[flow]), "flow {flow} of {fresh}");
                     }

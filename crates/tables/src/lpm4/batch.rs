@@ -77,7 +77,7 @@ fn drive(
     let (outs, rest_out) = leaves.as_chunks_mut::<BATCH>();
     for (n, (addrs, leaves)) in ins.iter().zip(outs).enumerate() {
         match ins.get(n + AHEAD) {
-            // Not by `fetch`: with a known length, it is unrolled.
+            // `fetch` is not used: with a known length, this is unrolled.
             Some(ahead) => ahead.iter().for_each(|&addr| for_read(table.first(addr))),
             None if n + AHEAD == ins.len() => fetch(rest_in),
             None => {}

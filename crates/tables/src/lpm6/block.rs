@@ -25,8 +25,8 @@ const MOST_ROUTES: usize = 31;
 pub(super) struct Block<const PLACES: usize> {
     /// Bits 33 to 48 of each prefix.
     starts: [AtomicU16; PLACES],
-    /// Which of these bits an address in it shares. Places without a route have a start that is not
-    /// within their mask.
+    /// Mask of the bits that an address in it shares. Places without a route have a start that is
+    /// not within their mask.
     masks: [AtomicU16; PLACES],
     /// Leaf of each, [`DEEP`], or 0: as the last place.
     values: [AtomicU32; PLACES],

@@ -5,10 +5,9 @@
 //!
 //! The upper 32 bits are looked up as an IPv4 address would be: routes of up to /32 are in an
 //! [`Lpm4`], and so is each /32 with longer routes in it. Beneath such a *tail*, a block has its
-//! routes of up to /48, if they are few. Otherwise, and for longer routes, the
-//! lengths that there are are tried, the longest first, in one hash table of all longer routes: a
-//! host in a connected /64 takes as many steps as a /48, where a trie would take one for every
-//! eight bits.
+//! routes of up to /48, if they are few. Otherwise, and for longer routes, all lengths in use are
+//! tried, the longest first, in one hash table of all longer routes: a host in a connected /64
+//! takes as many steps as a /48, where a trie would take one for every eight bits.
 
 mod block;
 mod hashes;
