@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Maximum time between two values whose ratio means anything.
 pub const NEAR: Duration = Duration::from_secs(60);
 
-/// Above this spread, (most − least) / median, values are called noisy.
+/// Values with a greater spread, (most − least) / median, are called noisy.
 pub const NOISY: f64 = 0.1;
 
 /// The middle of some values, and the least and greatest of them.

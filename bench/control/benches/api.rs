@@ -210,7 +210,7 @@ type Act<'a> = Box<dyn FnMut(&mut Client) -> Result<()> + 'a>;
 struct Method<'a> {
     word: &'static str,
     name: &'static str,
-    /// In a window.
+    /// Number of routes in a window.
     routes: usize,
     set: Set<'a>,
     undo: Act<'a>,

@@ -125,10 +125,10 @@ fn route(r: &mut Router, n: u64) -> Result<()> {
     let side = i % 2;
     let base = (48 + side) << 24;
     let (addr, len) = match i % 8 {
-        // In the same /24, behind the addresses that are used.
+        // Routes in the same /24, behind the addresses that are used.
         0 | 1 => (base | 128 | (i / 8 % 128), 32),
         2 | 3 => (base | 128 | (i / 8 % 8) << 4, 28),
-        // Above them.
+        // Routes above them.
         4 => (base, 9 + (i / 8 % 7) as u8),
         5 => (base | 1 << 16, 9 + (i / 8 % 7) as u8),
         // Elsewhere.

@@ -199,7 +199,7 @@ fn drive(word: &str) -> Result<()> {
     for s in streams {
         r.cli(&format!("packet-generator configure {s} limit {limit} maxframe {frame}"));
     }
-    // By one command: several streams begin in the same loop, so that all runs are alike.
+    // One command starts all: several streams begin in the same loop, so that all runs are alike.
     r.cli("packet-generator enable-stream");
     let end = Instant::now() + Duration::from_secs(120);
     while r.control().worker_stats(0).totals.tx.get() < PACKETS {

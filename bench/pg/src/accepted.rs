@@ -15,7 +15,7 @@ pub const TOLERANCE: f64 = 0.03;
 pub struct Accepted {
     /// The compiler, and the profile by which it was called.
     pub rustc: String,
-    /// By path, then by level.
+    /// Instructions by path, then by level.
     pub instructions: BTreeMap<String, BTreeMap<String, f64>>,
 }
 

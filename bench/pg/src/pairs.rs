@@ -72,7 +72,7 @@ impl Paired {
         if added.len() < ENOUGH { Spread::default() } else { Spread::interval(&added) }
     }
 
-    /// By how many percent the second setting lowers the rate.
+    /// Returns the percentage by which the second setting lowers the rate.
     pub fn toll(&self) -> Spread {
         Spread::interval(&self.each(|off, on| 100.0 * (1.0 - off / on)))
     }

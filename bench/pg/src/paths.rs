@@ -511,7 +511,7 @@ pub fn flow_packet(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> [u8; 64] {
     };
     let ip = sum(&p[14..34], 0);
     p[24..26].copy_from_slice(&ip.to_be_bytes());
-    // Behind the addresses, protocol and length of the pseudo-header.
+    // Sum of what is behind the addresses, protocol and length of the pseudo-header.
     let udp = sum(&p[26..64], 17 + 30);
     p[40..42].copy_from_slice(&udp.to_be_bytes());
     p

@@ -35,7 +35,7 @@ pub struct Window {
     pub loop_clocks: f64,
     /// Counts of samples.
     pub samples: Samples,
-    /// Per node: packets, clocks per packet, packets per call.
+    /// Figures per node: packets, clocks per packet, packets per call.
     pub nodes: BTreeMap<String, NodeRow>,
 }
 

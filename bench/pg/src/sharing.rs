@@ -57,7 +57,7 @@ pub struct Trace {
 pub struct Shared {
     /// Address of its first byte.
     pub address: u64,
-    /// By thread.
+    /// Touches by thread.
     pub touches: Vec<(u32, Touches)>,
 }
 

@@ -53,7 +53,7 @@ struct World {
     clients: Clients,
     servers: Servers,
     ways: [Way; 2],
-    /// In microseconds.
+    /// Time in microseconds.
     now: u64,
     turn: u64,
 }

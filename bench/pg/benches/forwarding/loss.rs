@@ -1,4 +1,4 @@
-//! At which rate of samples loss begins, and who bears it: by worker and by interface.
+//! Rates of samples at which loss begins, and who bears it: by worker and by interface.
 
 use thalweg_bench_common::{Cell, Column, Spread, Table};
 use thalweg_bench_pg::collector::Collector;
