@@ -162,7 +162,7 @@ class Traces(Case):
             self.assertIn("ip4-rewrite", packet.trace_data)
             self.assertIn(packet.trace_data.splitlines()[1], self.cli("show trace max 100"))
 
-        # In slices from the cache: packets traced in between have no effect.
+        # Slices come from the cache: packets traced in between have no effect.
         self.traffic("10.0.1.2", 1)
         thread, position, seen = 0, 0, []
         while True:

@@ -167,7 +167,7 @@ loopbacks:
 bridgedomains:
   bd10: {description: one port, mtu: 2000, interfaces: [pg0]}
 """,
-    # With the largest MTU, a large number, and nothing at all.
+    # Loopbacks with the largest MTU, a large number, and nothing at all.
     "loopbacks": """
 interfaces: {host-va: {mtu: 1500}, host-vb: {mtu: 1500}, pg0: {mtu: 1500}, pg1: {mtu: 1500}}
 loopbacks:
@@ -252,7 +252,7 @@ interfaces:
     500: {mtu: 2000, encapsulation: {dot1ad: 501, exact-match: false}}}}
   pg2: {mtu: 1500}
 """,
-    # With a BVI, without, with ports and sub-interfaces, and without any member.
+    # Bridges with a BVI, without, with ports and sub-interfaces, and without any member.
     "bridges": """
 interfaces:
   host-va: {mtu: 1500, sub-interfaces: {100: {mtu: 1400}}}

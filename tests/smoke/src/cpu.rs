@@ -15,9 +15,9 @@ pub struct CpuClock {
 /// Processor time of all threads of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// In the program itself.
+    /// Time in the program itself.
     pub user: Duration,
-    /// In the kernel on its behalf.
+    /// Time in the kernel on its behalf.
     pub system: Duration,
 }
 

@@ -37,7 +37,7 @@ const UDP_PORT: u16 = 5300;
 const CLIENTS: usize = 3;
 /// A client's pause between connections, so that its host does not run out of ports.
 const PAUSE: Duration = Duration::from_millis(3);
-/// Between changes of addresses and rules.
+/// Time between changes of addresses and rules.
 const CHANGE: Duration = Duration::from_millis(400);
 /// Memory that a router may hold more than after the first report, KiB.
 const GROWTH_KIB: u64 = 64 << 10;
@@ -50,8 +50,8 @@ const NEIGHBORS: u64 = 300;
 pub struct SoakOptions {
     /// Time that connections come.
     pub duration: Duration,
-    /// Between reports, in each of which something must have got through: longer than clients wait
-    /// for their peers (2 s), all of which may do so after a change.
+    /// Time between reports, in each of which something must have got through: longer than clients
+    /// wait for their peers (2 s), all of which may do so after a change.
     pub report: Duration,
 }
 
@@ -441,7 +441,7 @@ fn connection(to: IpAddr, n: usize) -> Result<()> {
     ensure!(got == sent, "other bytes came back");
     match n / 4 % 3 {
         0 => stream.shutdown(Shutdown::Write)?,
-        // With a reset.
+        // Close with a reset.
         1 => set_socket_linger(&stream, Some(Duration::ZERO))?,
         _ => {}
     }
@@ -472,7 +472,7 @@ fn serve(ns: &Netns, at: IpAddr, stop: &Arc<AtomicBool>) -> Result<[JoinHandle<R
     let (stop_tcp, stop_udp) = (stop.clone(), stop.clone());
     let tcp = thread::spawn(move || {
         while !stop_tcp.load(Relaxed) {
-            // In steps, to see that it is to stop.
+            // Read in steps, to see the stop.
             if wait_for_readable(&tcp, Duration::from_millis(100), "a client").is_ok() {
                 let (stream, _) = tcp.accept()?;
                 thread::spawn(move || echo(stream));

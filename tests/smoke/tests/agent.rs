@@ -269,7 +269,7 @@ fn changes(times: u32) -> String {
 #[derive(Default)]
 pub(crate) struct Seen {
     datagram: Option<u32>,
-    /// By kind and source.
+    /// Samples by kind and source.
     pub(crate) samples: HashMap<(u8, DataSource), u32>,
     pub(crate) pools: HashMap<DataSource, u32>,
     pub(crate) flows: u64,

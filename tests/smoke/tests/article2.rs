@@ -120,7 +120,7 @@ lab_test! {
             if rate > 0 {
                 router.cli(&format!("sflow sampling-rate {rate}"))?;
                 if rate == RATES[1] {
-                    // From here on.
+                    // sFlow is enabled from here on.
                     for (_, entry, ..) in WAYS {
                         router.cli(&format!("sflow enable {entry}"))?;
                     }

@@ -226,8 +226,8 @@ lab_test! {
         Ok(())
     }
 
-    /// In place of a file that is no document the router starts with what was saved last, and says
-    /// so; the file stays for whoever edits it.
+    /// The router starts with what was saved last in place of a file that is no document, and says
+    /// so; the file stays to be edited.
     fn a_file_that_is_no_document_gives_way_to_what_was_saved() {
         let lab = Lab::new()?;
         let keep = tempfile::tempdir()?;

@@ -195,7 +195,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// In namespaces of its own for what it makes: its directory, and the names of its namespaces.
+    /// Runs it in namespaces of its own for what it makes: its directory, and the names of its
+    /// namespaces.
     fn lab_between_namespaces() {
         let lab = Lab::new()?;
         let program = thalweg()?;

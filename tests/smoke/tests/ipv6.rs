@@ -114,7 +114,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// With offloads on, both ways.
+    /// TCP works with offloads on, both ways.
     fn tcp_works() {
         let lab = Lab::new()?;
         let router = start(&lab)?;

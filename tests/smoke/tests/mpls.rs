@@ -210,7 +210,7 @@ impl Provider {
                 }
             }
         }
-        // From this, the core answers.
+        // The core answers from this address.
         self.router("p")?.cli("set interface ip address host-eth2 2001:db8:ffff::1/64")?;
         let once = PingOptions { count: 1, ..PingOptions::default() };
         for (host, far) in [("alpha", FAR6), ("left", PLAIN6)] {

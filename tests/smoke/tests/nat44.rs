@@ -147,7 +147,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// On the way out of the interface outside.
+    /// TCP is translated on the way out of the interface outside.
     fn tcp_with_output_feature() {
         for offloads in [Offloads::OFF, Offloads::ON] {
             let lab = lab(offloads)?;

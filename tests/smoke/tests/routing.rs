@@ -12,7 +12,7 @@ use thalweg_testkit::{
     ping, tshark_fields, veth,
 };
 
-/// Behind both next hops.
+/// Address behind both next hops.
 const TARGET: &str = "10.99.0.1";
 const FLOWS: u16 = 64;
 const PACKETS_PER_FLOW: usize = 4;

@@ -179,8 +179,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// By IPv6, by an address that holds on one link, through a device whatever routing says, and
-    /// from another namespace: each collector gets every datagram.
+    /// Each collector gets every datagram: by IPv6, by an address that holds on one link, through a
+    /// device whatever routing says, and from another namespace.
     fn collectors_on_other_links() {
         let lab = Lab::new()?;
         let far = Netns::new("far")?;
@@ -224,7 +224,7 @@ lab_test! {
         ))?;
         for (socket, (collector, _, expected)) in sockets.iter().zip(&cases) {
             let from = next_sender(socket, collector)?;
-            // On a link the kernel takes whichever of its addresses there.
+            // The kernel takes any of its addresses on a link.
             let link = |ip: IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
             let expected: IpAddr = expected.parse()?;
             let good = from == expected || (link(from) && link(expected));

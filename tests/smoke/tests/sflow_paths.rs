@@ -91,7 +91,7 @@ fn decoded(pcap: &Path) -> Result<String> {
 }
 
 lab_test! {
-    /// To one port, to several, to none.
+    /// Samples show bridged packets that go to one port, to several, to none.
     fn samples_tell_where_bridges_sent_packets() {
         let lab = Lab::build(&LabOptions { middle: Middle::Bridge, ..LabOptions::default() })?;
         let collector = Collector::listen(&lab.router)?;
@@ -134,7 +134,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Out of the inside and back in, translated before the route is looked up and on the way out.
+    /// Packets go out of the inside and back in, translated before the route is looked up and on
+    /// the way out.
     fn samples_tell_translations() {
         for output_feature in [false, true] {
             let lab = Lab::new()?;
