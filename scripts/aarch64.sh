@@ -114,7 +114,7 @@ export PROPTEST_CASES=${PROPTEST_CASES:-32}
 
 compile() {
     cargo test "${build[@]}" --lib --bin thalweg --no-run
-    # With an example, libraries have the features that tests ask for, and are those of the tests.
+    # The example makes libraries have the features that tests ask for, and be those of the tests.
     cargo build "${build[@]}" --bin thalweg --example hand_off_bench
 }
 

@@ -25,7 +25,7 @@ pub struct Job {
     pub args: Vec<OsString>,
     pub env: Vec<(&'static str, OsString)>,
     pub dir: PathBuf,
-    /// From its start; then it has failed.
+    /// Time from its start after which it has failed.
     pub deadline: Duration,
     /// Belongs to the long list.
     pub long: bool,

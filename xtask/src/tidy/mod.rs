@@ -25,7 +25,7 @@ pub struct Options {
 
 /// A text file.
 struct Source {
-    /// From the repository's root.
+    /// Path from the repository's root.
     path: String,
     text: String,
 }
