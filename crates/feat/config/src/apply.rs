@@ -77,7 +77,7 @@ struct Planned {
 /// Reason why an item could not be applied.
 #[derive(Clone)]
 struct Lost {
-    /// In words.
+    /// Reason in words.
     why: String,
     /// The thing outside the router that is not there.
     absent: Option<Absent>,

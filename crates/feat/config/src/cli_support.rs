@@ -41,7 +41,7 @@ pub(crate) fn number(args: &mut Args<'_>) -> Result<usize, CliError> {
 /// Form in which a plan is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    /// In which format.
+    /// Format of the output.
     pub(crate) format: Format,
     /// All of a long one, and not only a summary.
     pub(crate) all: bool,

@@ -58,7 +58,7 @@ pub(crate) struct Placed {
 /// A set of rules.
 #[derive(Default)]
 pub(crate) struct RuleSet {
-    /// By number, in the order in which they were added.
+    /// Sets by number, in the order in which they were added.
     pub(crate) placed: BTreeMap<u64, Placed>,
     /// Their numbers by all that distinguishes them, with the port as they name it.
     known: HashMap<Key, Vec<u64>>,
@@ -672,7 +672,7 @@ fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
 type Places = &'static [(&'static str, &'static str)];
 
 const RULES: Places = &[("device-input", "flow-rules")];
-/// For the router's own ICMP errors about translated packets.
+/// Places for the router's own ICMP errors about translated packets.
 const ERRORS: Places =
     &[("ip4-icmp-error-reply", "flow-icmp-error"), ("ip6-icmp-error-reply", "flow-icmp-error-ip6")];
 

@@ -20,7 +20,7 @@ use crate::tables::{Compilation, Step};
 /// chosen so that it has the same owner; where that cannot be chosen, more has to be in one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Spread {
-    /// By the hash of the tuple.
+    /// Worker by the hash of the tuple.
     #[default]
     Tuple,
     /// The same, but by protocol for those without ports, of which only addresses can be

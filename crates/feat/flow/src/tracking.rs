@@ -189,7 +189,7 @@ pub(crate) fn check_room(c: &Control, limit: u32) -> Result<(), NoRoom> {
         return Ok(());
     }
     let (share, now) = (share(limit, c.workers()), millis(clock::ticks()));
-    // With everything that a tracker can need: labels, IPv6, translations.
+    // Needs of everything that a tracker can do: labels, IPv6, translations.
     let all = (0..c.workers()).map(|_| Tracker::for_translated(share, now));
     let all: Result<Vec<Tracker>, MapError> = all.collect();
     all.map(drop).map_err(|source| NoRoom { limit, source })?;

@@ -78,9 +78,9 @@ pub struct Transport {
 pub trait Local: Packets {
     /// Number of the version's ICMP.
     const ICMP: u8;
-    /// To the node for ICMP messages.
+    /// Verdict of ICMP messages: their node.
     const TO_ICMP: Verdict;
-    /// To the node for punted packets.
+    /// Verdict of punted packets: their node.
     const PUNT: Verdict;
 
     /// Passes a packet that is whole.

@@ -156,7 +156,7 @@ fn chain(c: &Control, (proto, dpo): (&str, Dpo), local: &str, depth: usize, out:
         let kind = f.table().get(*end).state().kind;
         let _ = write!(out, "{indent}  [{i}] [@{}]: ", f.kind(kind).type_number);
         if f.is_group(*end) && depth < MAX_DEPTH {
-            // On the same line; its members are indented further.
+            // The load balance is on the same line; its members are indented further.
             chain(c, (proto, *end), "", depth + 2, out);
             continue;
         }

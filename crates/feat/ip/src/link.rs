@@ -69,7 +69,7 @@ pub fn to_group(link: LinkType, packet: &mut [u8], len: usize) {
 }
 
 impl<P: Packets> Link<P> {
-    /// For a node, in its `build` function.
+    /// Creates it for a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Link<P> {
         Link { dpos: cx.shared(), packets: PhantomData }
@@ -130,7 +130,7 @@ impl<P: Packets> Link<P> {
         each: &mut [Verdict],
     ) -> FrameVerdict {
         let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
-        // With tags if the first packet gets some; those whose header has another length are left.
+        // Packets get tags if the first one does; those whose header has another length are left.
         match self.dpos.get(Dpo(dpo)).state().len {
             18 => self.rewrite::<V, 18, 38, TTL>(Dpo(dpo), frame, each),
             22 => self.rewrite::<V, 22, 42, TTL>(Dpo(dpo), frame, each),

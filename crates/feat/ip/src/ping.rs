@@ -315,9 +315,9 @@ enum ReplyState {
 /// Classification of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Match {
-    /// In time; round-trip time in ticks.
+    /// Reply in time; round-trip time in ticks.
     Answer(u64),
-    /// After the request was counted as lost; round-trip time in ticks.
+    /// Reply after the request was counted as lost; round-trip time in ticks.
     Late(u64),
     /// A further reply; round-trip time in ticks.
     Duplicate(u64),
@@ -509,7 +509,7 @@ impl Ping {
             due += self.request.interval;
             last = now;
         }
-        // After a long delay, missed requests are not made up for.
+        // Missed requests are not made up for after a long delay.
         if room == 0 {
             due = due.max(now);
         }

@@ -83,7 +83,7 @@ pub struct Entry {
 #[derive(Default)]
 struct Dad {
     config: Option<Config>,
-    /// By interface and address, those of interfaces that are up.
+    /// Entries by interface and address, those of interfaces that are up.
     entries: BTreeMap<Key, Entry>,
     /// Addresses that are being tested, by the time of the next step.
     due: BTreeSet<(Instant, Key)>,
@@ -366,7 +366,7 @@ impl Section<Control> for DadSettings {
         let (transmits, ms) = (number("transmits", 1), number("delay-ms", 1000));
         let (whole, part) = (ms / 1000, ms % 1000);
         let set = format!("set ip6 dad enable transmits {transmits} delay {whole}.{part:03}");
-        // Before addresses come.
+        // The item comes before addresses.
         let item = Item::new(rank::BEFORE_CREATE, "ip6-dad", found.path, set);
         out.add(item.unset("set ip6 dad disable"));
     }

@@ -56,7 +56,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// For a node, in its `build` function.
+    /// Creates it for a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Sources {
         Sources { tables: cx.shared(), addrs: cx.shared() }

@@ -175,7 +175,7 @@ pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdP
     let Some(table) = gone else {
         return Err(NdProxyError::Unknown(ip, c.interface_name(sw_if)));
     };
-    // With one path less, or none; the table may be gone, and the route with it.
+    // The route has one path less, or none; the table may be gone, and the route with it.
     let _ = route(c, table, ip);
     set_proxies(c, &[answer(ip, sw_if, table, false)]);
     Ok(())

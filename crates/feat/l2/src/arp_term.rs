@@ -256,7 +256,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     proptest! {
-        /// Against a map.
+        /// The table behaves like a map.
         #[test]
         fn addresses_are_those_last_set(
             steps in prop::collection::vec((0u16..3, 0u8..40, any::<bool>(), 0u8..4), 1..300),

@@ -43,9 +43,9 @@ pub(crate) mod bit {
     pub(super) const FLOOD: u32 = 1 << 2;
     pub(super) const XCONNECT: u32 = 1 << 1;
     pub(super) const DROP: u32 = 1;
-    /// On the way out: tags are checked.
+    /// Tags are checked on the way out.
     pub(crate) const EFP_FILTER: u32 = 1 << 6;
-    /// On the way out: the frame is sent.
+    /// The frame is sent on the way out.
     pub(super) const OUTPUT: u32 = 1;
 
     /// Features that can be switched for each port.

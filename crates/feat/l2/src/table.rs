@@ -59,7 +59,7 @@ pub(crate) struct Member {
 /// The ports of a bridge domain, in any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
-    /// By place, from 0; those behind the last are what they were.
+    /// Members by place, from 0; those behind the last are what they were.
     rows: CowTable<Member>,
     count: u32,
 }
@@ -136,7 +136,7 @@ pub struct L2Table {
     filters: CowTable<Option<NodeId>>,
     /// Places of ports among the members of their bridge domains.
     places: CowTable<u32>,
-    /// By number, from 1.
+    /// Bridges by number, from 1.
     bridges: CowTable<Option<Arc<Bridge>>>,
     learn: NodeId,
     forward: NodeId,
@@ -411,7 +411,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Against a map: members are those that joined and have not left, whatever their places.
+        /// The table behaves like a map: members are those that joined and have not left, whatever
+        /// their places.
         #[test]
         fn members_come_and_go(
             steps in prop::collection::vec((1u32..400, 0u16..3, any::<bool>()), 1..300),

@@ -61,7 +61,7 @@ pub struct Pair {
     pub namespace: Option<String>,
     /// Origin of the twin.
     pub made: Made,
-    /// By which IPv4 and IPv6 packets of the twin leave.
+    /// Forwarding objects by which IPv4 and IPv6 packets of the twin leave.
     pub to: [Dpo; 2],
     /// Counters of punted packets.
     pub(crate) counts: Arc<[OfWorker]>,

@@ -26,7 +26,7 @@ pub struct Twin {
 pub struct Original {
     /// The interface.
     pub phy: SwIfIndex,
-    /// By which IPv4 and IPv6 packets leave.
+    /// Forwarding objects by which IPv4 and IPv6 packets leave.
     pub to: [Dpo; 2],
 }
 

@@ -147,7 +147,7 @@ pub struct Port {
     next_change: Option<Instant>,
     /// Time when the answer about all groups is due.
     answer: Option<Instant>,
-    /// Before this time no answer is sent.
+    /// Time before which no answer is sent.
     quiet_until: Option<Instant>,
     /// Time until which a router of version 1 is there.
     old_until: Option<Instant>,
@@ -464,7 +464,7 @@ mod tests {
         let is = |n| (Change::IsExclude, group(n));
         assert_eq!(records(&port.poll(due, &mut dice)), [is(1), is(2)]);
         assert_eq!((port.due(), port.querier()), (None, (2, Duration::from_secs(20))));
-        // About one group; about one that it does not listen to.
+        // One question is about one group; one is about a group that it does not listen to.
         port.heard(&asked(2, 0, group(2)), due, &mut dice);
         port.heard(&asked(2, 0, group(7)), due, &mut dice);
         let due = port.due().unwrap();

@@ -13,7 +13,7 @@ use thalweg_wire::mpls::Label;
 /// A path of a label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Via {
-    /// To a next hop, or to where IPv4 routes lead, too.
+    /// Path to a next hop, or to where IPv4 routes lead, too.
     Path(Path),
     /// The IPv6 packet behind the bottom is looked up in a table, or received by an interface.
     Ip6(Path),

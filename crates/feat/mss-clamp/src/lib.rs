@@ -82,9 +82,9 @@ pub struct Clamp {
 /// The limits of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Limits {
-    /// For connections over IPv4.
+    /// Clamp for connections over IPv4.
     pub ip4: Option<Clamp>,
-    /// For connections over IPv6.
+    /// Clamp for connections over IPv6.
     pub ip6: Option<Clamp>,
 }
 

@@ -44,7 +44,7 @@ impl Timeouts {
     /// Maximum in seconds.
     pub const MAX: u32 = 1_000_000;
 
-    /// In milliseconds, by class number.
+    /// Returns the timeouts in milliseconds, by class number.
     pub fn by_class(&self) -> [Millis; 4] {
         Class::ALL.map(|class| self.of(class) * 1000)
     }

@@ -55,10 +55,10 @@ pub struct Mapping {
     pub out2in_only: bool,
     /// Back ends of a load-balancing mapping.
     pub backends: Vec<Backend>,
-    /// With a value other than 0, all flows of a client go to the same back end as long as that
-    /// exists, which is at least the seconds given; 0 balances per flow.
+    /// Lifetime of an affinity in seconds, at least: all flows of a client go to the same back end
+    /// while it lasts; 0 balances per flow.
     pub affinity: u32,
-    /// With twice-NAT, the pool address that sources are translated to.
+    /// Pool address that sources are translated to, with twice-NAT.
     pub exact: Option<Ipv4Addr>,
 }
 
@@ -75,7 +75,7 @@ impl Mapping {
             && (self.is_address_only() || self.external_port == self.local_port)
     }
 
-    /// Inside address, port and table for a packet of `caller` to external port `port`.
+    /// Returns the inside address, port and table for a packet of `caller` to external port `port`.
     pub fn target(&self, caller: Ipv4Addr, from: u16, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
         if self.backends.is_empty() {
             let to = if self.is_address_only() { port } else { self.local_port };

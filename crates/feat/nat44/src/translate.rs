@@ -99,8 +99,8 @@ pub(crate) struct Translator {
     now: Millis,
     table: TableId,
     uniform: bool,
-    /// For a fragment: key of its datagram, and whether the fate of the first fragment is known
-    /// now; if not, this fragment may wait for it.
+    /// Fragment: key of its datagram, and whether the fate of the first fragment is known now; if
+    /// not, this fragment may wait for it.
     datagram: Option<(Key, bool)>,
 }
 

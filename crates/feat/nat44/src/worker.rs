@@ -389,7 +389,7 @@ impl Nat {
         Err(Refusal::NoPort)
     }
 
-    /// By address alone: one inside host per pair of external address and external host.
+    /// Opens by address alone: one inside host per pair of external address and external host.
     fn open_without_ports(
         &mut self,
         config: &Config,

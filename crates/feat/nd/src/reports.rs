@@ -30,7 +30,7 @@ pub struct RouterPrefix {
     pub prefix: Ipv6Addr,
     /// Its length, 0 to 128.
     pub len: u8,
-    /// On-link (0x80) and autonomous (0x40).
+    /// Flags: on-link (0x80) and autonomous (0x40).
     pub flags: u8,
     /// Valid for this many seconds; all ones: for ever.
     pub valid: u32,

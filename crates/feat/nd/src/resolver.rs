@@ -22,9 +22,9 @@ struct Nd {
 /// The event that the router listens to other groups.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GroupsChanged {
-    /// On an interface.
+    /// Groups of an interface.
     Of(SwIfIndex),
-    /// To these groups on more interfaces or fewer: [`has_joined`] says on which.
+    /// Membership of these groups, on more interfaces or fewer: [`has_joined`] says on which.
     Groups(BTreeSet<Ipv6Addr>),
 }
 

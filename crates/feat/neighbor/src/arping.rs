@@ -178,7 +178,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// For a node, in its `build` function.
+    /// Creates it for a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Ear {
         let (rate, burst) = ANSWERS;
@@ -303,7 +303,7 @@ impl Arping {
         while self.sent < repeat && now >= due && room > 0 {
             self.send(c, out)?;
             room -= 1;
-            // After a long delay, missed requests are not made up for.
+            // Missed requests are not made up for after a long delay.
             due = if interval.is_zero() { now } else { (due + interval).max(now) };
             last = now;
         }

@@ -328,8 +328,8 @@ fn remove_which(
     })
 }
 
-/// To be called by a resolver after each change of an interface's addresses: dynamic neighbours
-/// that are no longer peers are deleted.
+/// Resolvers call this after each change of an interface's addresses: dynamic neighbours that are
+/// no longer peers are deleted.
 pub fn addresses_changed(c: &mut Control, family: Version, sw_if: SwIfIndex) {
     let state = c.state::<Neighbors>();
     let Ok(resolver) = state.borrow().resolver(family) else { return };

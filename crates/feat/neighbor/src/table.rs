@@ -87,7 +87,7 @@ pub struct Config {
     pub interface_limit: usize,
     /// Age at which dynamic neighbours are probed; zero disables aging.
     pub age: Duration,
-    /// At a limit, replace the oldest dynamic neighbour instead of refusing new ones.
+    /// Replace at a limit the oldest dynamic neighbour instead of refusing new ones.
     pub recycle: bool,
     /// Interval between requests for one neighbour.
     pub retry: Duration,
@@ -235,7 +235,8 @@ fn place(key: Key) -> Place {
 /// The neighbour table.
 #[derive(Default)]
 pub(crate) struct NeighborTable {
-    /// In order: an interface's neighbours follow each other, and of them those of a family.
+    /// Entries in order: an interface's neighbours follow each other, and of them those of a
+    /// family.
     entries: BTreeMap<Key, Entry>,
     sides: [Side; 2],
     shares: HashMap<Place, Share>,

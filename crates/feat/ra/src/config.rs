@@ -84,12 +84,12 @@ impl Prefix {
 /// Preference among default routers and routes (RFC 4191 section 2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Preference {
-    /// Below others.
+    /// Preference below others.
     Low,
     /// Equal to others.
     #[default]
     Medium,
-    /// Above others.
+    /// Preference above others.
     High,
 }
 

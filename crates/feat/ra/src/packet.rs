@@ -54,7 +54,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// To a group.
+    /// Returns the destination for a group.
     pub(crate) fn group(mac: MacAddr, src: Ipv6Addr, dst: Ipv6Addr) -> Way {
         Way { mac, src, dst, dst_mac: MacAddr::from_ipv6_multicast(dst) }
     }

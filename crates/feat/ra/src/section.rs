@@ -341,12 +341,12 @@ fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
         let Some((ip, len)) = ip6_prefix(prefix) else { continue };
         let prefix = format!("{ip}/{len}");
         let mut set = format!("{command}prefix {prefix} {times}");
-        // In one order, each once.
+        // Flags come in one order, each once.
         for flag in FLAGS.iter().filter(|flag| flags.contains(flag)) {
             set = format!("{set} {flag}");
         }
         let key = format!("router-advertisements prefix {name} {prefix}");
-        // After the others, in the order of the document.
+        // The item comes after the others, in the order of the document.
         let item = Item::new(rank::SERVICE_PORT, key, &found.path, set);
         let item = item.unset(format!("{command}no prefix {prefix}"));
         out.add(item.needs(interface_key(name)).needs(base.clone()));

@@ -33,7 +33,7 @@ impl PendingSamples {
         PendingSamples { next, is_single: false, row: 0, key, behind: next, several: false }
     }
 
-    /// From here on a packet may have more than one sample.
+    /// Records that a packet may have more than one sample from here on.
     pub(crate) fn several(&mut self) {
         self.several = true;
     }

@@ -208,8 +208,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Against a queue: what goes in comes out, in order, whole, with what was said of it
-        /// before it was published.
+        /// The memory behaves like a queue: what goes in comes out, in order, whole, with what was
+        /// said of it before it was published.
         #[test]
         fn behaves_as_a_queue(
             turns in prop::collection::vec((0usize..300, 0usize..300, any::<bool>()), 1..60),

@@ -216,7 +216,7 @@ struct Port {
     speed: u64,
     /// Header that its packets begin with.
     link: Link,
-    /// On which of [`ARCS`] the tap is enabled.
+    /// True for each of [`ARCS`] on which the tap is enabled.
     on: [bool; ARCS.len()],
 }
 

@@ -514,7 +514,8 @@ fn discards_begin_with_the_header_of_their_link() {
         Discard { input: source.get(), protocol, stripped, frame_length: bytes.len(), header }
     };
     for (from, to) in [(0, 1), (0, TUNNEL), (TUNNEL, 1)] {
-        // By its TTL, and by the output of an interface that is down, behind the new header.
+        // Packets end by their TTL, and by the output of an interface that is down, behind the new
+        // header.
         let (_, frame) = packet(Way::Expired { from, to }, 60);
         r.lab.receive(from, vec![frame.clone()]);
         assert_eq!(r.discard(), expect(&r, from, &frame), "{from} to {to}");

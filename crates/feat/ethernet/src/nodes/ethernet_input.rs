@@ -365,7 +365,8 @@ impl EthernetInput {
             Ok((SwIfIndex(0), header)) => self.packet_of(cx, row, p, header),
             Ok((sw_if, header)) => {
                 p.set_rx_if(sw_if);
-                // For the port, also if the packet comes again as one of the sub-interface.
+                // Check it for the port, also if the packet comes again as one of the
+                // sub-interface.
                 if let Some(dst) = p.data().first_chunk::<6>()
                     && dst[0] & 1 != 0
                 {

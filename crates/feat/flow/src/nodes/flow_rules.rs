@@ -132,7 +132,7 @@ pub(crate) struct Engine {
     pub(crate) part: Part,
     /// The in_port for the next look-up, if not the packet's own.
     port: Option<SwIfIndex>,
-    /// For choosing the translation of connections.
+    /// Salt for choosing the translation of connections.
     pub(crate) salt: u64,
     pub(crate) random: Random,
     lookups: usize,

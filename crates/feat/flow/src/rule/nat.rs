@@ -39,9 +39,9 @@ pub enum Order {
     /// Default: [`Order::Hash`].
     #[default]
     Unsaid,
-    /// By the hash of the tuple.
+    /// Port by the hash of the tuple.
     Hash,
-    /// At random.
+    /// Port at random.
     Random,
 }
 

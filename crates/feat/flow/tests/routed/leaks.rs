@@ -25,7 +25,7 @@ const TRANSLATORS: [&str; 4] = [
     "nat44 plugin enable sessions 10000
      nat44 add address 192.0.2.1
      set interface nat44 in test0 out test1",
-    // With a copy of each packet, which the rule sends to where nothing is translated.
+    // Setup with a copy of each packet, which the rule sends to where nothing is translated.
     "nat44 plugin enable sessions 10000
      nat44 add address 192.0.2.1
      set interface nat44 out test1 output-feature
@@ -63,7 +63,7 @@ struct Sent {
 #[derive(Clone, Debug)]
 enum Shape {
     Plain,
-    /// In fragments of about this many bytes, the last one first if set.
+    /// Fragments of about this number of bytes, the last one first if set.
     Parts(usize, bool),
     /// Ends within its transport header.
     Short(usize),

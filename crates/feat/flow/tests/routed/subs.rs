@@ -11,7 +11,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4::Ipv4View;
 
 const SHARED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// Behind the outside.
+/// Host behind the outside.
 const FAR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
 /// 10.1.VLAN.HOST

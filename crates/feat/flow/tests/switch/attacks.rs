@@ -24,7 +24,7 @@ struct Piece {
     id: u8,
     /// Its destination port is the one that asks.
     asked_for: bool,
-    /// In units of eight bytes.
+    /// Offset in units of eight bytes.
     offset: u16,
     more: bool,
     /// Extension headers before the fragment header, and after it.
@@ -75,7 +75,7 @@ impl Piece {
         };
         let mut frame = whole.payload_len(self.length).build();
         if self.offset != 0 {
-            // Behind the first, there is no transport header.
+            // Later fragments have no transport header.
             frame[54..62].fill(0x5a);
         }
         frame[20] = self.next;
@@ -157,7 +157,7 @@ fn only_parts_of_answers_get_in() {
                     match seen_as(&frame) {
                         Some(Ok(ports)) => prop_assert_eq!(ports, [ASKED, ASKS]),
                         Some(Err(id)) => prop_assert!(opened.contains(&id), "{:02x?}", frame),
-                        // About the connection that there is.
+                        // Errors about the connection that exists.
                         None => {
                             let ports = [ASKS.to_be_bytes(), ASKED.to_be_bytes()].concat();
                             let is_there = frame.windows(4).any(|some| some == ports);

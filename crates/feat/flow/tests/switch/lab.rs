@@ -312,7 +312,7 @@ impl Lab {
         Lab::on(cores.collect(), buffers)
     }
 
-    /// With a worker on each of these processors; `None` is any processor.
+    /// Creates a lab with a worker on each of these processors; `None` is any processor.
     pub fn on(workers: Vec<Option<usize>>, buffers: usize) -> Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers, ..EngineConfig::default() };

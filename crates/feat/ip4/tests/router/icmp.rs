@@ -115,7 +115,7 @@ fn pings_to_every_own_address_are_answered() {
         }
     }
     assert_eq!(lab.count("ip4-icmp-echo-request", "icmp echo replies sent"), 12);
-    // With options, and through another interface.
+    // The request has options, and comes through another interface.
     let ask = Packet::new().ipv4(ip(2, 3), ip(0, 1)).ip_options(&[1, 1, 1, 0]);
     lab.receive_packet(2, 3, ask.icmp_echo_request(1, 1).payload(b"hello"));
     assert_eq!(sound(2, 3, &lab.sent_one(2)).src(), ip(0, 1));
@@ -203,7 +203,7 @@ fn a_ping_by_a_source_route_is_answered_the_way_it_came() {
         let ask = Packet::new().ipv4(ip(0, 2), ip(0, 1)).ip_options(options);
         ask.icmp_echo_request(7, 9).payload(b"hello")
     };
-    // By way of 10.0.0.3, which has put its address there.
+    // The packet came by way of 10.0.0.3, which has put its address there.
     lab.receive_packet(0, 3, ask(&[1, 131, 7, 8, 10, 0, 0, 3]));
     let out = lab.sent_one(0);
     let v = sound(0, 3, &out);

@@ -83,12 +83,12 @@ fn packets_to_one_host_in_a_broadcast_are_dropped_without_an_answer() {
             assert_eq!(lab.count("ip4-input", reason), dropped);
         }
     }
-    // Among others, in a frame of its own kind.
+    // One is among others, in a frame of its own kind.
     let mut many = vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 20).build()); 30];
     many.insert(7, to([0xff; 6], udp(ip(0, 2), ip(1, 2), 20)));
     lab.receive(0, many);
     assert_eq!((lab.sent().len(), lab.count("ip4-input", reason)), (30, dropped + 1));
-    // To all hosts, that is how packets come.
+    // Packets to all hosts come in such frames.
     lab.receive(0, vec![to([0xff; 6], udp(ip(0, 2), Ipv4Addr::BROADCAST, 20))]);
     lab.receive(0, vec![to(groups[1], udp(ip(0, 2), [224, 0, 0, 1].into(), 20))]);
     assert_eq!(lab.count("ip4-input", reason), dropped + 1);

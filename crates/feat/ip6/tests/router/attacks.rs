@@ -210,7 +210,8 @@ fn router_alerts_are_packets_like_others() {
     assert_eq!(sent.len(), 4000);
     let sw_if = lab.sw_if(1);
     assert!(sent.iter().all(|(i, f)| *i == sw_if && f[..6] == host_mac(1, 2).0 && f[21] == 63));
-    // To ourselves, nobody is there; to groups, nobody listens. Errors are limited.
+    // Nobody is there for packets to ourselves; nobody listens to those to groups. Errors are
+    // limited.
     for dst in [ip(0, 1), at("ff02::1"), at("ff02::16"), at("ff0e::7")] {
         lab.deliver(0, vec![packet(dst, &alert); 250]);
         lab.settle();

@@ -25,7 +25,7 @@ fn echo_requests_are_answered() {
     let (src, message) = icmp(0, 2, &out);
     assert_eq!((src, message.kind(), message.payload()), (ip(0, 1), 129, &b"some data"[..]));
     assert_eq!(message.echo().map(|e| (e.id, e.seq)), Some((7, 9)));
-    // To another interface's address, and behind a hop-by-hop header.
+    // Requests go to another interface's address, and come behind a hop-by-hop header.
     let padding = [58, 0, 1, 4, 0, 0, 0, 0];
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(2, 1), &padding, 0))]);
     let out = lab.sent_one(0);

@@ -87,10 +87,10 @@ fn there_may_be_16384_with_an_address_each() {
         lab.c.run_once(Some(Duration::ZERO));
     }
     let took = processor_time() - began;
-    // With the checks of a build for tests.
+    // Builds for tests have more checks.
     let limit = if cfg!(debug_assertions) { 20 } else { 5 };
     assert!(took < Duration::from_secs(limit), "{took:?}");
-    // From one to another, the last of all too.
+    // Some move from one to another, the last of all too.
     for (from, to) in [(0, all.len() - 1), (all.len() - 1, all.len() / 3), (all.len() / 2, 1)] {
         let far = Ipv4Addr::from(net(to).to_bits() + 2);
         neighbor(&mut lab, all[to], far, host(9));
@@ -145,7 +145,7 @@ fn a_large_family_goes_down_in_short_slices() {
         longest
     };
     let longest = (0..3).map(|_| round(&mut lab)).min();
-    // With the checks of a build for tests.
+    // Builds for tests have more checks.
     let limit = if cfg!(debug_assertions) { 20 } else { 5 };
     assert!(longest < Some(Duration::from_millis(limit)), "{longest:?}");
     lab.close();

@@ -22,7 +22,7 @@ struct Group {
 #[derive(Default)]
 struct Object {
     hops: Vec<NextHop>,
-    /// For packets of IPv4 and IPv6.
+    /// Groups for packets of IPv4 and IPv6.
     groups: [Option<Group>; 2],
 }
 

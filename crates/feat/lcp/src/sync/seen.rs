@@ -273,7 +273,7 @@ mod tests {
         for (before, now, wanted) in [
             (twin(true, 1500, on), twin(false, 1500, on), (Some(false), None)),
             (twin(false, 1500, on), twin(true, 1500, on), (Some(true), None)),
-            // With the link below it goes down, and comes up.
+            // The link goes down and comes up with the one below it.
             (twin(true, 1500, on), twin(false, 1500, off), (None, None)),
             (twin(false, 1500, off), twin(true, 1500, on), (None, None)),
             (twin(false, 1500, on), twin(true, 1500, fell), (None, None)),

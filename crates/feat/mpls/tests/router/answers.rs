@@ -77,7 +77,7 @@ fn a_ttl_that_ends_before_several_labels_is_answered_along_them() {
             assert_eq!(answer.labels, want);
             assert_eq!((read(&answer.rest).1, read(&answer.rest).2), (to, kind));
         }
-        // Behind one label is a packet of the core, whose sender a route knows.
+        // A packet behind one label is of the core, whose sender a route knows.
         let answer = answer(&mut lab, &behind(v6, &[(16, 1)], 100));
         assert_eq!((answer.by, answer.labels.len()), (2, 0));
         assert_eq!(read(&answer.rest).1, to);

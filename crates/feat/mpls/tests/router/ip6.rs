@@ -133,7 +133,7 @@ fn labels_are_popped_before_ip6_packets() {
     let left = lab.one(0, &labelled6(&[2], 64));
     let want = Left { by: 1, to: host_mac(1, 3), labels: vec![], rest: inner6(32) };
     assert_eq!(left, want);
-    // To a neighbour, and to one that routes lead to.
+    // Labels lead to a neighbour, and to one that routes lead to.
     lab.ok("mpls local-label add 20 eos via 2001:db8:0:2::2 test2");
     lab.ok("mpls local-label add 21 eos via 2001:db8:f::1");
     for (label, by, to) in [(20, 2, host_mac(2, 2)), (21, 1, host_mac(1, 3))] {
@@ -275,7 +275,7 @@ fn labels_follow_routes_of_ip6() {
     assert_eq!(lab.one(0, &host).to, host_mac(1, 2));
     let text = lab.cli("show mpls fib 50");
     assert!(text.contains("bound to 2001:db8:f::/48 in ipv6-VRF:0"), "{text}");
-    // In a table of its own, whose own next hops are resolved there.
+    // The route is in a table of its own, whose own next hops are resolved there.
     lab.ok("ip6 table add 7");
     lab.settle();
     lab.ok("ip route add 2001:db8:f::/48 table 7 via 2001:db8:e::1");
@@ -451,7 +451,7 @@ fn a_label_stands_for_an_interface() {
     lab.lost(0, &labelled6(&[26], 64), "interface-rx-dpo-ip6", why);
     lab.up(2, true);
     lab.sent();
-    // With its features, and without IPv6 not at all.
+    // Features of the interface apply; without IPv6 nothing passes.
     lab.ok("set interface ip address del test2 all");
     let why = "ip6 is not enabled on the interface";
     lab.lost(0, &labelled6(&[26], 64), "ip6-not-enabled", why);

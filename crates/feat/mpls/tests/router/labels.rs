@@ -80,7 +80,7 @@ fn labels_are_popped() {
     lab.ok("mpls local-label add 21 non-eos via 10.0.1.2 test1 out-labels implicit-null");
     let left = lab.one(0, &labelled(&[21, 77], 64));
     assert_eq!(left.labels, [(77, 0, true, 64)]);
-    // By tables.
+    // Labels look up in tables.
     lab.ok("ip table add 10");
     lab.ok("ip route add 16.0.0.0/24 table 10 via 10.0.2.2 test2");
     lab.ok("mpls local-label add 22 eos via ip4-lookup-in-table 10");
@@ -345,7 +345,7 @@ fn labels_may_have_a_ttl_and_a_class_of_their_own() {
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55 ttl 200");
     lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 ttl 3");
     assert_eq!(lab.one(0, &udp(50)).labels, [(55, 0, false, 200), (17, 0, true, 3)]);
-    // Before a label that is swapped.
+    // The route precedes a label that is swapped.
     lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels 40 ttl 7 41");
     assert_eq!(lab.one(0, &labelled(&[20], 9)).labels, [(40, 0, false, 7), (41, 0, true, 8)]);
     let text = lab.cli("show mpls fib 20");
@@ -372,7 +372,7 @@ fn labels_take_ttl_and_class_over_in_uniform_mode() {
     let stack = Packet::new()
         .payload(&[&Entry::new(Label(20), 6, true, 9).0.to_be_bytes()[..], &inner(33)].concat());
     assert_eq!(lab.one(0, &stack).labels, [(40, 6, false, 8), (41, 6, true, 8)]);
-    // Behind a route, by the tables of others.
+    // The route is resolved by the tables of others.
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55");
     lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 uniform");
     let left = lab.one(0, &with_tos(&udp(50), 0, 0x20));

@@ -236,7 +236,7 @@ fn the_end_of_a_pseudowire_goes_with_its_label() {
     lab.cli("mpls tunnel add l2-only via 10.0.1.2 test1 out-labels 60");
     lab.ok("set interface state mpls-tunnel0 up");
     lab.ok("mpls local-label add 70 eos via l2-input-on mpls-tunnel0");
-    // In layer 3 it takes what is for its own address.
+    // The tunnel in layer 3 takes what is for its own address.
     let frame = Packet::new().mpls(70).payload(&framed(0, &udp(9)));
     assert_eq!(lab.forward(1, &frame, 2).len(), 0);
     lab.ok("mpls tunnel del mpls-tunnel0");

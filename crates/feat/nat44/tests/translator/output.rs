@@ -196,7 +196,7 @@ fn fragments_pass_in_any_order() {
 #[test]
 fn a_waiting_fragment_does_not_follow_its_index_to_another_neighbour() {
     let mut n = nat(1);
-    // On a very slow machine, it may have waited for too long.
+    // The packet may have waited for too long on a very slow machine.
     let lost = |n: &Nat| {
         let late = n.lab.count("nat44-ed-ticker", "timeout waiting for the first fragment");
         late + n.lab.count("ip4-rewrite-out", "next hop lost during output features")

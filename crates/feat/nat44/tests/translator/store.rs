@@ -105,7 +105,7 @@ fn sessions_without_mapping_are_not_restored() {
     assert!(text.starts_with("50 sessions restored\n"), "{text}");
     assert!(text.contains("session table full or limit reached"), "{text}");
     n2.close();
-    // With fewer workers, ports belong to other workers.
+    // Ports belong to other workers if these are fewer.
     let mut n3 = Nat::of(2);
     n3.lab.ok(MAPPING);
     let text = n3.lab.cli(&format!("nat44 restore {}", saved.path()));

@@ -229,7 +229,7 @@ fn routers_are_asked_in_growing_intervals() {
     let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0");
     lab.wait(70_000);
-    // At 0, about 4, 12, 28 and 60 seconds.
+    // Messages come at 0, about 4, 12, 28 and 60 seconds.
     assert_eq!(lab.messages(0, 133).len(), 5);
     lab.advertise(0, at("fe80::a"), &advertisement(1800, 0, &[]));
     lab.wait(200_000);

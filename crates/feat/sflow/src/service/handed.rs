@@ -32,7 +32,7 @@ impl Held {
 /// Samples that wait for an answer.
 #[derive(Debug, Default)]
 pub(super) struct Handed {
-    /// By number: a packet has several if segments of it were sampled.
+    /// Samples by number: a packet has several if segments of it were sampled.
     samples: HashMap<u32, Vec<Held>>,
     /// Numbers of samples in the order in which they came.
     order: VecDeque<(Instant, u32)>,

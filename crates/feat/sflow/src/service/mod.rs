@@ -248,7 +248,7 @@ struct Service {
     suppressed: Vec<u64>,
     /// Without the interfaces.
     setup: Setup,
-    /// By index.
+    /// Ports by index.
     ports: Vec<Option<Port>>,
     /// Number of those with sFlow.
     sampled: usize,
@@ -597,7 +597,7 @@ mod tests {
         let cores = |set: CpuSet| -> Vec<usize> {
             (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap()).collect()
         };
-        // In a thread of its own, since other tests run on this one.
+        // The test has a thread of its own, since other tests run on this one.
         let test = std::thread::spawn(move || {
             let all = cores(of_this());
             keep_off(&all);

@@ -255,7 +255,7 @@ impl Netlink {
         true
     }
 
-    /// From here on, losses of interfaces below `ports` are reported.
+    /// Starts to report losses of interfaces below `ports`.
     pub(super) fn set_ports(&mut self, ports: usize) {
         self.reported.resize(ports, Reported::default());
     }
