@@ -333,7 +333,7 @@ fn run(
             _ => None,
         });
         let measured = match busy.map(|reached| reached.clamp(load / 2.0, load * LESS)) {
-            // With a device next to it, the tester bears less than alone.
+            // The tester bears less with a device next to it than alone.
             Some(most) if lowered < LOWERED && most > search.least => {
                 lowered += 1;
                 (own, search.most) = (Some(load), most);
@@ -554,7 +554,7 @@ impl Made {
 /// The time that a search has taken, and the most that it may take, on a terminal.
 fn progress(elapsed: Duration, limit: Duration) -> String {
     match std::io::stdout().is_terminal() {
-        // In place of what was said when it began.
+        // The line replaces what was said when it began.
         true => format!("\r\x1b[2K[{} of at most {}] ", clock(elapsed), clock(limit)),
         false => String::new(),
     }

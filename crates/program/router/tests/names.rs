@@ -40,7 +40,7 @@ fn names() -> BTreeSet<String> {
         }
     }
     let registry = Registry::new(services(&features)).expect("messages");
-    // With the checksum of its fields.
+    // Names of messages include the checksum of their fields.
     all.extend(registry.messages().iter().map(|def| format!("message {}", def.name_crc())));
     all
 }

@@ -43,7 +43,7 @@ fn every_command_is_a_setter_or_an_action() {
 
 /// Proof that a command does its work if it has nothing to dump.
 enum Proof {
-    /// After the first line, the second changes what the third shows.
+    /// The second line changes what the third shows, after the first line.
     Shows(&'static str, &'static str, &'static str),
     /// A line that would change anything is refused, as the first line is.
     Refuses(&'static str),
@@ -337,7 +337,7 @@ fn vppcfgs_mark_stays_where_a_document_does_not_speak_of_it() {
     router.stop();
 }
 
-/// Before the first packet, and not before what they need.
+/// Features start before the first packet, and not before what they need.
 #[test]
 fn a_document_restores_sessions_of_nat44_before_interfaces_are_up() {
     let _one = ONE.lock();
