@@ -61,7 +61,7 @@ pub use thalweg_wire::MacAddr;
 pub enum InterfaceEvent {
     /// Created.
     Created(SwIfIndex),
-    /// About to be deleted.
+    /// The interface will be deleted now.
     Deleted(SwIfIndex),
     /// Administrative state, link state or link speed changed.
     State(SwIfIndex),

@@ -114,7 +114,7 @@ pub fn expect(c: &mut Control, name: &str) {
     }
     drop(links);
     watch(c, None);
-    // Before it was watched for, it may have come.
+    // The device may have come before it was watched for.
     let is_there = matches!(Link::named(name), Ok(Some(_)));
     if is_there && c.state::<Links>().borrow_mut().expected.remove(name) {
         c.publish(DeviceCame { name: name.to_owned() });

@@ -75,9 +75,9 @@ impl Report {
     }
 }
 
-/// From the main thread.
+/// Message from the main thread.
 pub(crate) enum Message {
-    /// In place of all that are behind the port.
+    /// Hosts in place of all that are behind the port.
     Hosts(SwIfIndex, Behind),
     /// Concerns the clients with this number behind the port.
     Opening(SwIfIndex, usize, Opening),

@@ -269,11 +269,11 @@ impl Moving {
 struct Sums {
     network: Option<Network>,
     transport: Option<Transport>,
-    /// Over the IPv4 header.
+    /// Sum over the IPv4 header.
     header: u64,
-    /// Over the pseudo-header's addresses and protocol.
+    /// Sum over the pseudo-header's addresses and protocol.
     pseudo: u64,
-    /// Over the transport header and payload up to each length.
+    /// Sums over the transport header and payload up to each length.
     upto: Vec<u16>,
 }
 

@@ -205,11 +205,11 @@ type Slots = SparseArray<AtomicU32, SLOTS>;
 /// word each.
 #[derive(Debug, Default)]
 pub struct Subs {
-    /// By first tag.
+    /// Slots by first tag.
     outer: Slots,
-    /// By first tag, whatever the second one is.
+    /// Slots by first tag, whatever the second one is.
     any_inner: Slots,
-    /// By first tag, then by the second one.
+    /// Slots by first tag, then by the second one.
     pairs: OnceLock<Box<[OnceLock<Slots>]>>,
     default: AtomicU32,
     untagged: AtomicU32,

@@ -37,9 +37,9 @@ impl NextHop {
 /// Next hops of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hops {
-    /// To these.
+    /// Next hops.
     These(Arc<[NextHop]>),
-    /// To those of an object.
+    /// Next hops of an object.
     Object(u32),
 }
 

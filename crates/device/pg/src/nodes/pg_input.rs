@@ -41,7 +41,7 @@ const RETRY: f64 = 20e-6;
 pub(crate) enum Entry {
     /// The interface receives the packets.
     Device,
-    /// At a node, with the transmit interface set.
+    /// Start at a node, with the transmit interface set.
     Node(NodeId, SwIfIndex),
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum ToInput {
     Add {
         /// The queue.
         queue: Box<Queue>,
-        /// For a worker that has none yet.
+        /// Memory for a worker that has none yet.
         scratch: Box<[u8]>,
     },
     /// Drop all queues of an interface.
