@@ -27,7 +27,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to below 1.
+    /// Draws a number from 0 to below 1.
     fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -55,7 +55,7 @@ impl Random {
         let mean = n as f64 * share;
         let spread = (mean * (1.0 - share)).sqrt();
         if spread < 5.0 {
-            // From one to the next of what is rarer: few draws, however large `n` is.
+            // Draws go from one to the next of what is rarer: few draws, however large `n` is.
             let rare = share.min(1.0 - share);
             let (mut at, mut count) = (self.gap(rare), 0);
             while at <= n {

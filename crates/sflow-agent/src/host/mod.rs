@@ -217,7 +217,8 @@ impl HostPoller {
         }
         if self.task.is_none() && self.next.is_some_and(|at| now >= at) {
             let interval = self.interval.unwrap_or(LOOK);
-            // On time even if this call is late, but not to catch up with what was missed.
+            // The next one is on time even if this call is late, but nothing that was missed is
+            // made up for.
             self.next = self.next.map(|at| if now < at + interval { at } else { now } + interval);
             let uuid = self.uuid;
             self.task = BackgroundTask::start("sflow-host", move || HostCounters::read(uuid)).ok();

@@ -270,7 +270,7 @@ mod tests {
             let _ = PacketSample::decode(&bytes);
         }
 
-        /// Against a list of what was delivered.
+        /// Gaps agree with a list of what was delivered.
         #[test]
         fn gaps_are_what_was_lost(
             start in any::<u32>(),

@@ -121,8 +121,7 @@ pub enum Notice {
     Missing(Channel),
     /// The system refuses; it is tried again and again.
     Refused(Channel, io::Error),
-    /// At least this number of datagrams, each with one or more messages, was lost for lack of
-    /// room.
+    /// Number of datagrams, each with one or more messages, lost for lack of room, at least.
     Overrun(Channel, u64),
     /// A message that is none.
     Malformed(Channel, MessageError),
@@ -351,7 +350,7 @@ fn start(family: u16, how: StartDrops) -> io::Result<()> {
     control(family, Control::Start { software, hardware })
 }
 
-/// By a socket of its own, so that what the kernel answers is not among the alerts.
+/// Asks by a socket of its own, so that what the kernel answers is not among the alerts.
 fn control(family: u16, what: Control) -> io::Result<()> {
     let port = Port::open(Protocol::Generic)?;
     port.ask(Question::one(family), family, |out, header| what.encode(out, header), |_| {})

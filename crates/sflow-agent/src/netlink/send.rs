@@ -67,7 +67,7 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// For one of the three, in this thread's network namespace.
+    /// Opens one of the three, in this thread's network namespace.
     ///
     /// # Errors
     /// If the kernel lacks the family, or the system refuses.
@@ -84,7 +84,7 @@ impl Multicast {
         }
     }
 
-    /// For a group of any generic family.
+    /// Opens a group of any generic family.
     ///
     /// # Errors
     /// If there is no such group, or the system refuses.

@@ -107,7 +107,7 @@ fn an_overrun_is_reported_with_its_number() {
             sender.push(|out, header| Status::default().encode(out, header));
         }
         let (mut heard, mut lost) = (0, 0);
-        // To the last one: the kernel reports losses again only when nothing is left to read.
+        // Read to the last one: the kernel reports losses again only when nothing is left to read.
         // Other tests may use the group, too.
         read_all(&mut receiver, |event| match event {
             Event::Message(_) => heard += 1,

@@ -104,7 +104,7 @@ pub struct Relay<T = Collectors> {
     electing: Option<BackgroundTask<Option<IpAddr>>>,
     host: HostPoller,
     gaps: Gaps,
-    /// By the number that is exported.
+    /// Ports by the number that is exported.
     ports: BTreeMap<u32, Port>,
     /// Numbers of the system's by those of the router.
     mapped: HashMap<u32, u32>,

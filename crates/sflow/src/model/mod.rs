@@ -132,7 +132,7 @@ impl Interface {
     /// The packet came from or went to the host itself.
     pub const INTERNAL: Interface = Interface::Index(0x3fff_ffff);
 
-    /// From the expanded form.
+    /// Converts from the expanded form.
     #[must_use]
     pub const fn from_parts(format: u32, value: u32) -> Self {
         match format {
@@ -143,7 +143,7 @@ impl Interface {
         }
     }
 
-    /// From the compact form: format in the upper two bits.
+    /// Converts from the compact form: format in the upper two bits.
     #[must_use]
     pub const fn from_compact(word: u32) -> Self {
         Self::from_parts(word >> 30, word & 0x3fff_ffff)

@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(super) enum Escape {
     /// A line of text: a name on the wire must not be able to forge lines.
     Line,
-    /// Inside the quotes of a JSON string.
+    /// Text inside the quotes of a JSON string.
     Json,
 }
 

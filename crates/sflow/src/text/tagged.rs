@@ -96,7 +96,7 @@ pub(super) struct Tagged<'o> {
     context: Option<&'o mut Context>,
 }
 
-/// In front of lines without context.
+/// Bytes in front of lines without context.
 const NOTHING: [u8; BLOCK] = [0; BLOCK];
 
 impl<'o> Tagged<'o> {

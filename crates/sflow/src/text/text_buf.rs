@@ -101,7 +101,7 @@ impl TextBuf {
         self.buf.resize(size, 0);
     }
 
-    /// At least `n` bytes to write to.
+    /// Returns at least `n` bytes to write to.
     #[inline(always)]
     fn room(&mut self, n: usize) -> &mut [u8] {
         if self.buf.len() - self.at < n {
@@ -306,7 +306,7 @@ pub(super) fn dotted(room: &mut [u8; VALUE], octets: [u8; 4]) -> usize {
         *spot(room, at) = text;
         at += usize::from(length);
     }
-    // Behind the last one there is a dot.
+    // The last one has a dot behind it.
     at - 1
 }
 
