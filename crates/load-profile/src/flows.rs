@@ -231,7 +231,7 @@ fn programs(at: &At<'_>, protocol: Protocol) -> Out<(Program, Program, (u8, u8))
                 *place = wait;
             }
             if let Some(life) = life {
-                // Before the client closes, or waits until the server does.
+                // The wait comes before the client closes, or waits until the server does.
                 let end = client.iter().position(|s| matches!(s, Step::AwaitClose | Step::Reset));
                 client.insert(end.unwrap_or(client.len()), life);
             }

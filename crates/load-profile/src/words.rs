@@ -115,7 +115,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// For messages.
+    /// Returns the name for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Number => "a number",

@@ -48,7 +48,7 @@ pub struct Report {
     pub seed: u64,
     /// Machine that it ran on.
     pub machine: Machine,
-    /// Through what the tester and the device were connected.
+    /// Transport between the tester and the device.
     pub transport: Transport,
     /// The traffic.
     pub profile: Profile,
@@ -282,7 +282,7 @@ pub struct Trial {
     pub verdicts: BTreeMap<String, Verdict>,
     /// Books of packets, by direction: `a-b`, `b-a`.
     pub directions: BTreeMap<String, Books>,
-    /// By stream and direction.
+    /// Results by stream and direction.
     pub streams: Vec<StreamResult>,
     /// Number of streams that are not listed; those that lost most are.
     pub streams_left_out: u64,
@@ -388,7 +388,7 @@ pub struct Latency {
     pub closed_loop: bool,
     /// True if packets were lost at that load.
     pub lossy: bool,
-    /// From when packets were due until they arrived.
+    /// Latency from when packets were due until they arrived.
     pub scheduled: Cover,
     /// Jitter (RFC 3550).
     pub jitter_ns: Option<u64>,

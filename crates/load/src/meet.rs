@@ -71,7 +71,7 @@ impl<'a> Ends<'a> {
         if number.as_ref().is_some_and(|field| !meets(&field.values, own, own)) {
             return None;
         }
-        // On the way back addresses are exchanged, and ports are not.
+        // Addresses are exchanged on the way back, and ports are not.
         let [source, destination] = match side {
             Side::A => addresses,
             Side::B => [addresses[1], addresses[0]],

@@ -72,10 +72,11 @@ impl Side {
 /// Direction of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// From the first port to the second.
+    /// Direction from the first port to the second.
     #[default]
     AToB,
-    /// From the second port to the first, with source and destination addresses exchanged.
+    /// Direction from the second port to the first, with source and destination addresses
+    /// exchanged.
     BToA,
     /// Both, each at the stream's rate.
     Both,
@@ -97,7 +98,7 @@ impl Direction {
 pub enum Size {
     /// All have this one.
     One(u16),
-    /// From the least to the greatest.
+    /// Sizes from the least to the greatest.
     Range {
         /// Least size.
         least: u16,

@@ -11,9 +11,9 @@ const RANGES: usize = 4096;
 /// Way in which a packet arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// For the first time, and behind all others.
+    /// First time, and behind all others.
     InOrder,
-    /// For the first time, after packets with greater numbers (RFC 4737 §3).
+    /// First time, after packets with greater numbers (RFC 4737 §3).
     Reordered,
     /// Repetition.
     Repeated,

@@ -91,7 +91,7 @@ struct Sending {
     refused: bool,
     /// Counters of packets outside and inside windows.
     counts: [Sent; 2],
-    /// From which number on packets are due at this time, with this step.
+    /// Numbers from which on packets are due at this time, with this step.
     paces: Vec<(u64, Fine, Fine)>,
     /// Numbers of packets that are judged.
     judged: Vec<Range<u64>>,

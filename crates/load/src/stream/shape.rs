@@ -15,7 +15,7 @@ pub(super) const MAX_SUMS: usize = 4;
 pub(super) struct Shape {
     /// The longest packet, with the variable fields, lengths and checksums zero.
     pub(super) template: Vec<u8>,
-    /// By size.
+    /// Variants by size.
     pub(super) variants: Vec<Variant>,
     pub(super) turns: Turns,
     pub(super) fields: Vec<Variable>,
@@ -53,7 +53,7 @@ pub(super) struct Turns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     One,
-    /// Over and over.
+    /// Sizes that repeat.
     Cycle(Vec<u16>),
     Count(u32),
     Random(u64, u32),

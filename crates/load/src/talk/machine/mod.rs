@@ -66,13 +66,13 @@ pub(super) struct Syn {
 pub(super) enum End {
     /// Ended as its program says.
     Completed,
-    /// By the other side's RST.
+    /// Reset by the other side's RST.
     Reset,
-    /// By the program's.
+    /// Reset by the program's.
     Aborted,
     /// Given up.
     Lost,
-    /// By the tester.
+    /// Given up by the tester.
     Abandoned,
 }
 

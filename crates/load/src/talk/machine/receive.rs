@@ -143,7 +143,7 @@ impl Machine {
         out: &mut impl Sink,
     ) -> bool {
         let tcb = &mut self.slots[number as usize];
-        // After going back, the other side may have more than was sent since.
+        // The other side may have more than was sent since, after going back.
         let last = tcb.end.wrapping_add(u32::from(tcb.has(flag::FIN_QUEUED)));
         let new = after(segment.ack, tcb.una);
         if new > after(last, tcb.una) {

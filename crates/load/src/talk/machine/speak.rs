@@ -144,7 +144,7 @@ impl Machine {
         tcb.nxt = tcb.una;
         tcb.cwnd = cwnd;
         tcb.sent = clock(now);
-        // With a closed window, one byte asks whether it is open again (RFC 9293 §3.8.6.1).
+        // One byte asks whether a closed window is open again (RFC 9293 §3.8.6.1).
         if tcb.window == 0 && after(tcb.end, tcb.una) > 0 {
             let seq = tcb.una;
             tcb.nxt = seq.wrapping_add(1);
