@@ -135,9 +135,9 @@ impl IfColumn {
     }
 }
 
-/// Up to [`FRAME_SIZE`] packets with what the next node needs of each in linear columns: where its
-/// bytes are, one scalar (`aux`: an adjacency, a drop reason), and the interfaces it came from and
-/// leaves by. Aligned, so that frames of different workers share no cache line.
+/// Packets, up to [`FRAME_SIZE`], with what the next node needs of each in linear columns: where
+/// its bytes are, one scalar (`aux`: an adjacency, a drop reason), and the interfaces it came from
+/// and leaves by. Aligned, so that frames of different workers share no cache line.
 #[repr(align(128))]
 pub struct Frame {
     n: usize,

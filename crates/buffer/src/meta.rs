@@ -1,7 +1,7 @@
 //! Metadata of a packet: the first cache line of its buffer.
 
 use crate::SwIfIndex;
-/// Per-packet marks. A set bit is mirrored in the flags of the frame that carries the packet.
+/// Marks of a packet. A set bit is mirrored in the flags of the frame that carries the packet.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Flags(u16);
 

@@ -191,7 +191,7 @@ impl Frame {
         longest: u16,
     ) -> Option<impl Iterator<Item = &mut [u8; N]>> {
         let (bufs, views) = self.rows();
-        // In 32 bits, so that many are compared at once.
+        // Values have 32 bits, so that many are compared at once.
         let (mut least, mut most, mut headroom) = (u32::MAX, 0, u32::MAX);
         for v in views {
             least = least.min(v.0);

@@ -230,7 +230,7 @@ pub enum Outcome {
     Valid,
     /// Valid, but does not refresh the timer.
     Stray,
-    /// Out of the window, and accepted because windows are not checked.
+    /// Segments out of the window, accepted because windows are not checked.
     Unchecked,
     /// Retransmission of the SYN.
     Repeated,
@@ -238,7 +238,7 @@ pub enum Outcome {
     Reopens,
     /// Invalid combination of flags.
     BadFlags,
-    /// Out of the window.
+    /// Segment out of the window.
     OutOfWindow,
 }
 

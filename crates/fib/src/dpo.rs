@@ -124,7 +124,8 @@ impl Entry<'_> {
     /// Returns the header of [`link`](Self::link).
     #[inline(always)]
     pub fn header<const LEN: usize>(self) -> [u64; 3] {
-        // By arithmetic: reading bytes out of two words in memory would wait for both to be stored.
+        // Arithmetic is faster: reading bytes out of two words in memory would wait for both to be
+        // stored.
         let word = |i: usize| u64::from_le_bytes(self.0[i].load(Ordering::Relaxed).to_ne_bytes());
         let (first, second) = (word(REWRITE), word(REWRITE + 1));
         let last = match LEN {

@@ -345,7 +345,7 @@ impl Forwarding {
 
     /// Refreshes the groups and midchains that depend on objects whose state has changed.
     pub(crate) fn refresh_dependents(&mut self, c: &Control, changed: &[Dpo]) {
-        // In the order of dependence: a midchain's state matters to what contains it.
+        // The order is that of dependence: a midchain's state matters to what contains it.
         let mut wave: BTreeSet<Dpo> = changed.iter().flat_map(|dpo| self.above(*dpo)).collect();
         while !wave.is_empty() {
             let mut next = BTreeSet::new();

@@ -131,9 +131,9 @@ fn nested<A: Family>(n: usize) -> Prefix<A> {
 /// A path as it is drawn: to be made for either family.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// To a host of a subnet, by its interface or not.
+    /// Path to a host of a subnet, by its interface or not.
     Host(u8, u8, bool),
-    /// To an address that a route may cover.
+    /// Path to an address that a route may cover.
     Through(u8, u8),
     Link(u8),
     Special(PathKind),
@@ -357,7 +357,7 @@ fn paths_that_can_never_lead_anywhere_are_refused() {
     let to = prefix(u128::of(40, 0), 8);
     let refused = six.set(&lab.c, to, Source::Static, vec![Path::via(local, None)]);
     assert!(matches!(refused, Err(RibError::LinkLocal(_))));
-    // On a link, it is a neighbour like any other; of IPv4 routes as well (RFC 8950).
+    // The address on a link is a neighbour like any other; of IPv4 routes as well (RFC 8950).
     let path = Path::via(local, Some(lab.sw_if(2)));
     six.set(&lab.c, to, Source::Static, vec![path]).expect("a route");
     let mut four = table::<u32>(&lab);
@@ -689,7 +689,7 @@ fn a_tunnel_follows_the_route_of_its_destination() {
     assert_eq!((ends(&lab, under), kind()), (hop(1), Kind::MIDCHAIN));
     t.unset(&lab.c, far, Source::Static);
     assert_eq!((ends(&lab, under), kind()), (nowhere.clone(), Kind::DOWN));
-    // By the tunnel itself, its destination cannot be reached.
+    // The tunnel's destination cannot be reached by the tunnel itself.
     forwarding(&lab, |f| {
         f.retain(tunnel);
         f.set_numbered(&lab.c, 3, vec![Member::of(tunnel)]).expect("a group");

@@ -53,7 +53,7 @@ pub fn allow_below(directories: Allowed) {
 /// A kind of files that clients write.
 #[derive(Debug)]
 pub struct Kind {
-    /// In words, for errors: `a capture`.
+    /// Name in words, for errors: `a capture`.
     pub name: &'static str,
     /// First bytes of such a file; empty if they say nothing.
     pub magic: &'static [&'static [u8]],
@@ -133,7 +133,7 @@ fn append_at(spot: &Spot) -> Result<File, FileError> {
         Ok(meta) => meta,
         Err(e) => return Err(failed(e)),
     };
-    // In a directory for all, others may have made it, to read it or as a second name of a file.
+    // Others may have made it in a directory for all, to read it or as a second name of a file.
     if meta.uid() != rustix::process::geteuid().as_raw() {
         return Err(failed(wrong(format!("it belongs to another user (uid {})", meta.uid()))));
     }

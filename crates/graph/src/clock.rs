@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn ticks_follow_the_clock() {
         init();
-        // Between two readings of the other clock, so that it does not matter where the thread
-        // loses the processor.
+        // Read it between two readings of the other clock: the thread may lose the processor
+        // anywhere.
         let reading = || (Instant::now(), cycles(), Instant::now());
         let (before, a, after) = reading();
         while after.elapsed() < Duration::from_millis(30) {

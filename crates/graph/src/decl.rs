@@ -124,7 +124,7 @@ impl FeatureDecl {
     pub const fn on(arc: &'static str) -> FeatureDecl {
         FeatureDecl { arc, stage: Stage::Filter, before: &[], after: &[] }
     }
-    /// At another stage.
+    /// Returns the feature at another stage.
     #[must_use]
     pub const fn at(self, stage: Stage) -> FeatureDecl {
         FeatureDecl { stage, ..self }

@@ -209,7 +209,7 @@ fn kept_packets_are_in_flight_until_released() {
     {
         let mut lab = Lab::new(1);
         let mut frame = vec![TO_SINK; 30];
-        // In the middle, at the ends, and a frame of nothing else.
+        // Kept packets are in the middle, at the ends, and fill a frame alone.
         for i in [0, 3, 4, 5, 29] {
             frame[i] = TO_KEEP;
         }

@@ -59,7 +59,7 @@ fn by_source(lab: &Lab, worker: usize) -> BTreeMap<u32, Vec<u32>> {
 fn under_load_everything_arrives_once_and_in_order() {
     const FRAMES: usize = 400;
     let mut lab = Lab::with_buffers(2, 4096);
-    // From and to.
+    // Numbers by source and destination.
     let mut expected = BTreeMap::<(usize, usize), u64>::new();
     let mut total = 0;
     // Frames of all sizes: whole ones for one worker, and mixed ones that split. First as many as
@@ -290,7 +290,7 @@ fn sixty_four_workers_hand_to_each_other_and_end() {
     let views = lab.c.hand_off_views();
     assert_eq!(views.len(), WORKERS * (WORKERS - 1));
     assert!(views.iter().all(|v| v.room == 4 && v.drops == 0 && v.depth == 0));
-    // To each of 16 workers, from all others.
+    // Packets went to each of 16 workers, from all others.
     assert_eq!(views.iter().map(|v| v.packets).sum::<u64>(), 16 * 63 * 4);
     lab.close();
 }

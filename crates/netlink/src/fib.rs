@@ -306,11 +306,11 @@ impl<'a> NextHopMessage<'a> {
 pub enum Placing {
     /// The route is the only one.
     Only,
-    /// In the place of the first.
+    /// Replaces the first.
     Replace,
-    /// Behind the others; IPv6 has the hops of both in one route.
+    /// Goes behind the others; IPv6 has the hops of both in one route.
     Append,
-    /// Before the others.
+    /// Goes before the others.
     Prepend,
 }
 

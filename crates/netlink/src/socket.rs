@@ -32,11 +32,11 @@ pub const HIGHEST_SENDABLE_GROUP: u32 = 32;
 /// Netlink protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// For the kernel's generic families.
+    /// Protocol of the kernel's generic families.
     Generic,
-    /// Between programs.
+    /// Protocol between programs.
     Usersock,
-    /// For the kernel's interfaces.
+    /// Protocol of the kernel's interfaces.
     Route,
 }
 

@@ -7,7 +7,7 @@ use super::{COLOURS, PlotError, Titles, draw, legend};
 /// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// From 0.
+    /// Linear, from 0.
     Linear,
     /// Logarithmic; values of 0 and less are left out.
     Log,

@@ -123,7 +123,7 @@ mod tests {
     }
 
     proptest! {
-        /// Between any two events no more pass than the burst and what has come in.
+        /// No more pass between any two events than the burst and what has come in.
         #[test]
         fn the_bound_holds(
             rate in 1u32..2000,

@@ -63,7 +63,7 @@ impl<T> Ring<T> {
         &self.slots[position as usize & (self.slots.len() - 1)]
     }
     fn depth(&self) -> usize {
-        // In this order: items received in between cannot make the difference negative.
+        // The order matters: items received in between cannot make the difference negative.
         let received = self.received.0.load(Ordering::Acquire);
         let sent = self.sent.0.load(Ordering::Acquire);
         (sent - received).min(self.slots.len() as u64) as usize

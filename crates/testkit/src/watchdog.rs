@@ -25,7 +25,8 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// For the test `name`; `at_end` runs before the process ends, to save what is of use.
+    /// Starts a watchdog for the test `name`; `at_end` runs before the process ends, to save what
+    /// is of use.
     pub(crate) fn start(name: &str, at_end: impl FnOnce() + Send + 'static) -> Watchdog {
         let asked = env::var(DEADLINE).ok().and_then(|text| text.parse().ok());
         let limit = asked.map_or(DEFAULT, Duration::from_secs);

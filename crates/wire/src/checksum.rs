@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn ttl_decrement_equals_recomputation_for_every_checksum() {
-        // For each sum of the other words, a header with TTL 64 and with TTL 63.
+        // Compute, for each sum of the other words, a header with TTL 64 and with TTL 63.
         for rest in 1..=0xffffu32 {
             let before = !fold(rest + 0x4006);
             let after = !fold(rest + 0x3f06);

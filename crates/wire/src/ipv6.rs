@@ -181,7 +181,7 @@ impl<'a> Ipv6View<'a> {
                     Some(Refusal { code: Some(0), pointer: HEADER_LEN + at + 2 })
                 }
                 protocol::ROUTING => None,
-                // Behind it may be the rest of a datagram.
+                // The rest of a datagram may be behind it.
                 _ => return None,
             };
             if found.is_some() {

@@ -185,7 +185,7 @@ impl Thread {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept an API client");
-                    // Out of descriptors, probably: it will not pass at once.
+                    // Descriptors have probably run out: it will not pass at once.
                     self.accept_at = Some(Instant::now() + Duration::from_millis(100));
                     return;
                 }

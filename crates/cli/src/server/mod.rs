@@ -294,7 +294,7 @@ impl<D: Dispatch> Acceptor<D> {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a CLI session");
-                        // Out of descriptors, probably: it will not pass at once.
+                        // Descriptors have probably run out: it will not pass at once.
                         std::thread::sleep(Duration::from_millis(100));
                     }
                 }

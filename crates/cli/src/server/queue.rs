@@ -15,7 +15,7 @@ use crate::job::{Gone, Reply, ReplySink, Status};
 /// it exists already.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
-/// With this much waiting, the main thread pauses the job, in bytes.
+/// Waiting output at which the main thread pauses the job, in bytes.
 const REST_BYTES: usize = 256 * 1024;
 
 /// The session's end.

@@ -20,7 +20,7 @@ use crate::telnet;
 const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 /// Maximum of input that waits while a command runs, in bytes.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
-/// With this much output waiting for the client, nothing more is fetched or run, in bytes.
+/// Output waiting for the client at which nothing more is fetched or run, in bytes.
 const HIGH_WATER_BYTES: usize = 256 * 1024;
 
 /// Answer to clients of a TCP port that say something before they have answered the greeting.

@@ -245,7 +245,7 @@ fn merge(to: &mut Node, what: &Node) -> bool {
 /// Places in a document.
 #[derive(Default)]
 struct Marks {
-    /// In words, and the thing that is not there.
+    /// Reason in words, and the thing that is missing.
     why: Option<(String, Option<String>)>,
     below: BTreeMap<PathStep, Marks>,
 }

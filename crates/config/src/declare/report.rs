@@ -66,7 +66,7 @@ impl fmt::Display for Problem {
 pub struct Problems {
     /// The document's name.
     pub name: String,
-    /// At least one.
+    /// Problems; at least one.
     pub list: Vec<Problem>,
 }
 

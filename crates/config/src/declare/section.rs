@@ -378,7 +378,7 @@ impl<'a> Interface<'a> {
         }
         let Some(of) = self.get(ENCAPSULATION) else { return 1 };
         match of.node.text() {
-            // In the words of the command line.
+            // The words are those of the command line.
             Some(words) => words.split_whitespace().filter(|w| w.parse::<u16>().is_ok()).count(),
             None => 1 + usize::from(of.node.get("inner-dot1q").is_some()),
         }

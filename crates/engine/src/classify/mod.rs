@@ -41,7 +41,7 @@ pub struct Table {
     pub buckets: u32,
     /// Next node of packets without a session; kept, and without effect on traces.
     pub miss_next: u32,
-    /// By the value of the masked bytes.
+    /// Sessions by the value of the masked bytes.
     pub sessions: BTreeMap<Vec<u8>, Session>,
 }
 

@@ -103,7 +103,7 @@ pub enum PuntError {
 #[derive(Debug, Default)]
 pub struct Receivers {
     nodes: Vec<Option<NodeId>>,
-    /// By reason: interfaces whose packets leave by a feature of the protocol's punt arc.
+    /// Interfaces by reason: those whose packets leave by a feature of the protocol's punt arc.
     redirected: Vec<Arc<Redirected>>,
     /// UDP ports that are always punted.
     ports: Arc<BTreeSet<Port>>,
@@ -243,7 +243,7 @@ struct Registry {
     reasons: Vec<Entry>,
     writer: snapshot::Writer<Receivers>,
     counts: Arc<[OfWorker]>,
-    /// By owner of reasons: interfaces whose packets are redirected.
+    /// Interfaces whose packets are redirected, by owner of reasons.
     redirected: BTreeMap<&'static str, Arc<Redirected>>,
     ports: Arc<BTreeSet<Port>>,
     hosts: Arc<BTreeSet<SwIfIndex>>,

@@ -45,7 +45,7 @@ pub enum RibError {
     /// The other table does not follow the next hop.
     #[error("next hop {0} is not followed in table {1}")]
     NotTracked(IpAddr, u32),
-    /// With those of the route that leads there, there are too many labels.
+    /// The path has too many labels with those of the route that leads there.
     #[error("more than {} MPLS labels in all", super::MAX_LABELS)]
     Labels,
     /// The interface does not exist.

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn threads_go_where_they_belong() {
-        // In a thread of its own, since other tests run on this one.
+        // The test has a thread of its own, since other tests run on this one.
         let test = std::thread::spawn(|| {
             let all = cores();
             let last = *all.last().unwrap();

@@ -44,9 +44,9 @@ const HANDED: u16 = MOST / 8;
 
 /// The steps that a loop may take: one for each packet at each node.
 pub(super) struct Bound {
-    /// From here on packets are counted one by one.
+    /// Number from which on packets are counted one by one.
     pub(super) suspicious: usize,
-    /// From here on none goes on.
+    /// Number from which on none goes on.
     enough: usize,
 }
 

@@ -20,7 +20,7 @@ use thalweg_tables::qsbr::{Guard, Reader};
 /// Reading the clock takes about 20 clocks, as much as a node needs for a packet. Of consecutive
 /// loops with few packets, one in `TIMED` is therefore timed node by node, with the weight `TIMED`.
 const TIMED: u64 = 8;
-/// Up to this number of packets, each counted at each node, a loop has few.
+/// Maximum number of packets, each counted at each node, of a loop that has few.
 const FEW: usize = 64;
 /// Loops that start in the same span of `1 << SPAN` clocks are all timed, or none: a loop unlike
 /// those before takes longer, as its branches are mispredicted.
@@ -29,7 +29,8 @@ const SPAN: u32 = 16;
 /// Returns the weight of a loop that starts at `start`; 0 if its nodes are not timed.
 #[inline]
 fn weight(start: u64, after_few: bool) -> u64 {
-    // By the golden ratio: evenly spread, and out of step with any pattern the traffic may have.
+    // The step is the golden ratio: evenly spread, and out of step with any pattern the traffic may
+    // have.
     let spread = (start >> SPAN).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     match after_few {
         false => 1,

@@ -252,7 +252,8 @@ impl Taps {
         }
     }
 
-    /// Out of line, so that notifying one, the usual case, needs no registers for a loop.
+    /// The function is out of line, so that notifying one, the usual case, needs no registers for a
+    /// loop.
     #[cold]
     #[inline(never)]
     fn each_marker(&mut self, notify: impl Fn(&mut dyn Tap)) {

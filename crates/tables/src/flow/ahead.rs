@@ -27,8 +27,8 @@ const LEAD: usize = 16 << 20;
 /// Fraction of all flows that is prepared, if that is more, until a flow was refused. All are
 /// prepared from then on.
 const SHARE: usize = 8;
-/// Up to this size of the index, all memory needed at first is prepared before the table is used at
-/// all. For a larger one, the thread takes some milliseconds.
+/// Maximum size of an index whose first memory is all prepared before the table is used. For a
+/// larger one, the thread takes some milliseconds.
 const AT_ONCE: usize = 64 << 20;
 /// Stack size of the thread.
 const STACK: usize = 64 << 10;

@@ -107,7 +107,7 @@ pub struct Lpm6 {
     /// Routes of up to /32.
     short: PrefixMap<u32>,
     open: BTreeMap<u32, Open>,
-    /// By the upper half of an address.
+    /// Sites by the upper half of an address.
     deep: BTreeMap<u64, OpenSite>,
     tails: IndexPool,
     sites: IndexPool,
