@@ -22,7 +22,7 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// All that there were.
+    /// Totals so far.
     pub fn so_far(stats: &WorkerStats) -> Loops {
         Loops { all: stats.loops.read(), own: stats.long_loops.read() }
     }

@@ -100,7 +100,7 @@ impl Testpmd {
         Ok((to - from) as f64 / (ended - began).as_secs_f64())
     }
 
-    /// Packets sent since it was started, and when it said so.
+    /// Packets sent since the start, with the time of the report.
     fn forwarded(&mut self) -> Result<(u64, Instant)> {
         let before = self.running.stdout().len();
         self.say("show fwd stats all")?;

@@ -3,7 +3,7 @@
 //! 3 % more.
 //!
 //! `make bench-accept` accepts what is counted now, of a build as `make test` makes it. With the
-//! word `guard`, as `make test` has it, the cases of thousands of VLANs and labels are left out:
+//! word `guard`, which `make test` uses, the cases of thousands of VLANs and labels are left out:
 //! setting them up takes most of the time, and there are cases of fewer.
 //!
 //! Counts cover nodes and taps, and the tracker by itself; not the generator's input, nor the loop

@@ -48,7 +48,7 @@ pub fn programs(words: &[&String]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// All that there are.
+/// All targets.
 fn known() -> Result<Vec<Target>> {
     let text = cargo(&["metadata", "--no-deps", "--format-version=1"])?;
     Ok(targets(&serde_json::from_str(&text).context("read what cargo metadata says")?))

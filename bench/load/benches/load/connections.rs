@@ -140,7 +140,7 @@ struct Part {
 }
 
 impl Part {
-    /// Runs turns until `end` says so.
+    /// Runs turns until `end` returns true.
     fn run(world: &mut World, end: impl Fn(&World) -> bool) -> Part {
         let mut part = Part::default();
         while !end(world) {

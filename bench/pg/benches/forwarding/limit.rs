@@ -13,7 +13,7 @@ use thalweg_tables::hash::mix64;
 
 /// Offset of a packet in its buffer.
 const OFFSET: usize = 256;
-/// Packets live so long that they need not be written again all the time.
+/// Packets live long enough to be written again only rarely.
 const TTL: u8 = 255;
 /// Adjacencies.
 const HOPS: usize = 16;
