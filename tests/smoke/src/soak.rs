@@ -42,7 +42,7 @@ const CHANGE: Duration = Duration::from_millis(400);
 /// Memory that a router may hold more than after the first report, KiB.
 const GROWTH_KIB: u64 = 64 << 10;
 
-/// Neighbours of IPv6 that the router keeps, however many there seem to be.
+/// Neighbours of IPv6 that the router keeps, whatever number shows up.
 const NEIGHBORS: u64 = 300;
 
 /// Length of the run, and interval of its progress lines.

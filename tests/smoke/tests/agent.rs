@@ -124,7 +124,7 @@ lab_test! {
         Ok(())
     }
 
-    /// A mistake in the file is said with its place.
+    /// A mistake in the file is reported with its place.
     fn the_agent_says_what_is_wrong_with_its_file() {
         let lab = Lab::new()?;
         let dir = tempfile::tempdir()?;

@@ -137,7 +137,7 @@ lab_test! {
             let what = if rate == 0 { "no sFlow".to_owned() } else { rate.to_string() };
             println!("| {what} | {} |", row.join(" | "));
         }
-        // The collector has heard of labels before and after.
+        // The collector gets labels before and after.
         let shown = router.json("show sflow")?;
         let errors = &shown["collectors"][0]["errors"];
         ensure!(errors == 0, "{shown}");

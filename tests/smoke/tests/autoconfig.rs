@@ -150,7 +150,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// The second to come hears of it: the kernel, and the router.
+    /// The second to come is notified: the kernel, and the router.
     fn duplicate_addresses_are_found() {
         let lab = Lab::new()?;
         speak(&lab.left, &[])?;

@@ -182,7 +182,7 @@ lab_test! {
         let received = router.interface_counter("host-eth0", "rx_packets")?;
         let frames = nonsense(&lab, router.mac("host-eth0")?)?;
         let mut sent = received;
-        // No more at once than the ring has room for, whoever has the processors.
+        // The packets at once fit into the ring, even on a busy machine.
         for some in frames.chunks(250) {
             for frame in some {
                 left.send(frame).with_context(|| format!("send {}", hex(frame)))?;

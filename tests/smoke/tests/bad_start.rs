@@ -86,7 +86,7 @@ lab_test! {
         Ok(())
     }
 
-    /// The socket belongs to a router that runs: a second one says so, and the first is
+    /// The socket belongs to a router that runs: a second one reports that, and the first is
     /// undisturbed.
     fn a_socket_in_use() {
         let lab = Lab::new()?;

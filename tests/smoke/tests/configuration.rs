@@ -68,7 +68,7 @@ impl Stream {
         let thread = thread::spawn(move || {
             let (began, mut sent) = (Instant::now(), 0_u64);
             while !stopped.load(Ordering::Relaxed) {
-                // Send as many as are due: a pause of the scheduler is made up for in small bursts.
+                // Send as many as are due: a pause of the scheduler is followed by small bursts.
                 let due = began.elapsed().as_micros() as u64 / 100;
                 for _ in 0..due.saturating_sub(sent).min(32) {
                     link.send(&frame)?;

@@ -1,7 +1,7 @@
 //! A router that is killed (SIGKILL) at random moments while a document is applied or saved.
 //!
 //! The next one always has the whole of what was saved last, or of what was being saved; it has the
-//! sessions that were saved, and nothing is left lying about.
+//! sessions that were saved, and no file is left behind.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -258,7 +258,7 @@ fn ports(all: &[u8]) -> Config {
 }
 
 lab_test! {
-    /// Customers with the same addresses do not hear of each other.
+    /// Customers with the same addresses do not see each other.
     fn two_vpns_share_a_core() {
         let provider = Provider::new()?;
         provider.reach()?;

@@ -163,7 +163,7 @@ lab_test! {
              sflow enable host-eth0",
         ))?;
         lab.ping_all()?;
-        // Datagrams leave after a tenth of a second, so that there are ten in a second.
+        // Datagrams leave after a tenth of a second, ten in a second.
         let ping = lab.left.ns.command("ping").args(["-q", "-i", "0.02", "10.10.2.2"]).spawn()?;
         let mut last = (0, 0);
         wait_until_seen(WAIT_LIMIT, "a refusal among a hundred datagrams", || {
@@ -232,7 +232,7 @@ lab_test! {
         }
         let shown = router.cli("show sflow")?;
         ensure!(shown.contains("sflow collector add fe80::2%mgmt0 port 7002"), "{shown}");
-        // One link fails: the others go on, and it is said; it works again by itself.
+        // One link fails: the others go on, and the failure is logged; it works again by itself.
         far.ip("link set to-mgmt0 down")?;
         lab.router.ip("link del mgmt0")?;
         wait_until_seen(WAIT_LIMIT, "the missing device to be reported", || {
