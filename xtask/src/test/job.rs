@@ -184,7 +184,7 @@ mod tests {
         let below: u32 = log.lines().nth(1).unwrap().parse().unwrap();
         let gone = || {
             let state = fs::read_to_string(format!("/proc/{below}/stat")).unwrap_or_default();
-            // Ended, and perhaps not yet waited for by whoever inherited it.
+            // Ended, and perhaps not yet reaped by the process that inherited it.
             (state.is_empty() || state.contains(") Z ")).then_some(())
         };
         thalweg_testkit::wait_until(Duration::from_secs(60), "its child to end", gone).unwrap();
