@@ -247,7 +247,7 @@ impl IfAddrs {
         new
     }
 
-    /// Returns whether the router answers on an interface for whoever has an address of a range;
+    /// Returns whether the router answers on an interface for hosts of a range of addresses;
     /// `table` is that of the interface.
     pub fn is_proxied(&self, sw_if: SwIfIndex, table: impl Fn() -> u32, ip: Ipv4Addr) -> bool {
         if self.proxies.is_empty() || !self.proxies.contains_key(&sw_if.0) {

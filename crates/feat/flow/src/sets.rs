@@ -181,8 +181,8 @@ impl Sets {
         &self.in_use
     }
 
-    /// The sets that the packets of an interface are to pass: the one that it is attached to, and
-    /// that of its bridge domain.
+    /// Sets that the packets of an interface pass: the one that it is attached to, and that of its
+    /// bridge domain.
     fn wanted(&self, bridges: &Bridges, sw_if: SwIfIndex) -> [(Side, Option<u32>); 2] {
         if self.going == Some(sw_if) {
             return Side::BOTH.map(|side| (side, None));

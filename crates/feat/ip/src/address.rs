@@ -489,7 +489,7 @@ pub fn set_enabled<A: Address>(
 }
 
 /// Makes an interface speak a version of IP for a feature's sake, such as its twin in Linux, which
-/// may have no address either: this is no part of the configuration. The setting ends with the
+/// may have no address either: the configuration does not include this. The setting ends with the
 /// interface.
 ///
 /// # Errors
@@ -581,7 +581,7 @@ fn inform_borrowers<A: Address>(c: &mut Control) {
         let Some(sw_if) = next else { return };
         publish::<A>(c, sw_if);
         c.publish(AddressesChanged { version: Version::of::<A>(), sw_if });
-        // Last: until then whoever adds some leaves them to this.
+        // Last: until then others leave what they add to this.
         let ip = c.state::<Ip<A>>();
         let mut ip = ip.borrow_mut();
         ip.borrowers_due.remove(&sw_if);

@@ -219,7 +219,7 @@ pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
     Ok(Version::of_ip(prefix.parts()?.0))
 }
 
-/// Returns whether a path names a next hop that is none of IP.
+/// Returns whether a path names a next hop that is not an IP address.
 fn has_other_hop(p: &FibPath) -> bool {
     let is_ip = [FibPathNhProto::IP4, FibPathNhProto::IP6].contains(&p.proto);
     !is_ip && p.nh.address.0.iter().any(|byte| *byte != 0)

@@ -74,7 +74,7 @@ pub struct Transport {
 }
 
 /// Constants of a version's local packets. Verdicts and drop reasons are those of its node for
-/// them: the first ones, which [`EndOfArc`] has too, but for fragments.
+/// them: the first ones, which [`EndOfArc`] has too, except fragments.
 pub trait Local: Packets {
     /// Number of the version's ICMP.
     const ICMP: u8;

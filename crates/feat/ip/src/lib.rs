@@ -135,7 +135,7 @@ pub struct RoutedPeersChanged {
     pub sw_if: SwIfIndex,
 }
 
-/// Prefixes of routes that were added and are to stay.
+/// Prefixes of routes that were added and must stay.
 type Added<A> = Rc<RefCell<HashSet<Prefix<A>>>>;
 
 /// A version of IP on the main thread.

@@ -100,8 +100,8 @@ impl<P: Packets> Link<P> {
     }
 
     /// Returns whether packets that get a header of `len` bytes may leave by an output node that
-    /// several interfaces share: those of sub-interfaces with tags do, others only if there are
-    /// BVIs or the like.
+    /// several interfaces share: those of sub-interfaces with tags do, others only with BVIs or
+    /// similar ports.
     #[inline(always)]
     fn names_sender(&self, len: usize) -> bool {
         len != ETHERNET_HEADER || self.dpos.names_senders()

@@ -604,7 +604,7 @@ fn named_table<A: Address>(via: &Via<'_>) -> Option<(Version, TableId)> {
 struct Order<'a, A> {
     routes: HashMap<Prefix<A>, &'a [Via<'a>]>,
     connected: HashSet<Prefix<A>>,
-    /// Lengths of prefixes that there are, longest first.
+    /// Lengths of existing prefixes, longest first.
     lengths: Vec<u8>,
     /// Routes that cover the next hops seen so far: very many routes may have the same.
     covers: RefCell<HashMap<A, Option<Prefix<A>>>>,

@@ -24,7 +24,7 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the word for it, as VPP has it.
+    /// Returns VPP's word for it.
     pub fn word(self) -> &'static str {
         match self {
             State::Tentative => "TENTATIVE",
@@ -238,7 +238,7 @@ pub(crate) fn follow(c: &mut Control, sw_if: SwIfIndex) {
         c.publish(Changed { sw_if, ip: *ip, state: State::Tentative, sent });
     }
     if !new.is_empty() {
-        // Workers have heard of the addresses when the first solicitation is sent.
+        // Workers know the addresses when the first solicitation is sent.
         arm(c, Duration::ZERO);
     }
 }

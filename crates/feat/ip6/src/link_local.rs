@@ -73,7 +73,7 @@ pub(crate) fn eui64(mac: MacAddr) -> Ipv6Addr {
 fn automatic(view: &InterfaceView) -> Ipv6Addr {
     match view.ethernet {
         true => eui64(view.mac),
-        // The identifier is not unique by its making: the bit that says so is clear.
+        // The identifier is not unique by its making: the bit for unique ones is clear.
         false => {
             let id = random_seed() & !(1 << 57);
             Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(id))

@@ -63,7 +63,7 @@ impl Proxied {
         self.by_interface.range(all).map(|(_, ip)| *ip).collect()
     }
 
-    /// Interfaces of a table behind which a host is said to be.
+    /// Interfaces of a table that a host is configured behind.
     fn of_host(&self, ip: Ipv6Addr, table: TableId) -> impl Iterator<Item = SwIfIndex> + '_ {
         let all = self.all.range((ip, SwIfIndex(0))..=(ip, SwIfIndex(u32::MAX)));
         all.filter(move |(_, at)| **at == table).map(|((_, sw_if), _)| *sw_if)
@@ -93,7 +93,7 @@ pub fn list(c: &Control) -> Vec<(Ipv6Addr, SwIfIndex)> {
     c.state::<Proxied>().borrow().all.keys().copied().collect()
 }
 
-/// Writes a table's route to a host, by all interfaces where it is said to be.
+/// Writes a table's route to a host, by all interfaces that it is configured behind.
 fn route(c: &mut Control, table: TableId, ip: Ipv6Addr) -> Result<(), RouteError> {
     let paths = {
         let proxied = c.state::<Proxied>();

@@ -243,7 +243,7 @@ fn heard(c: &mut Control, event: &Event) {
     }
 }
 
-/// Number of hosts that clients do not hear of, as too many asked.
+/// Number of hosts that clients are not notified of, as too many asked.
 pub(crate) fn lost(c: &Control) -> u64 {
     c.state::<ArpState>().borrow().lost
 }

@@ -206,7 +206,7 @@ impl L2Table {
         port.output == Some(self.bvi_input)
     }
 
-    /// Changes a bridge domain; makes it if there is none of that number.
+    /// Changes a bridge domain; makes it if the number is new.
     fn change(&mut self, number: u16, change: impl FnOnce(&mut Bridge)) {
         let mut bridge = self.bridge(number).clone();
         change(&mut bridge);

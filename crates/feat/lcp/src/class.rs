@@ -181,8 +181,8 @@ pub fn osi_protocol(payload: &[u8]) -> Option<u8> {
     }
 }
 
-/// Returns whether a host that hears of neighbours wants an ARP packet, too: a reply, or what a
-/// host says of itself unasked (RFC 5227 section 3).
+/// Returns whether a host that is notified of neighbours wants an ARP packet, too: a reply, or what
+/// a host says of itself unasked (RFC 5227 section 3).
 #[must_use]
 pub fn is_news(packet: &[u8]) -> bool {
     arp::ArpView::parse(packet)

@@ -5,9 +5,9 @@
 //! end of that (VPP: *host*), a TAP.
 //!
 //! * [`pairs`]: the pairs, by commands, messages and documents; [`table`]: as workers read them.
-//! * [`nodes`]: what an interface receives for the router, and the router has no use for, goes to
-//!   the twin as it came; what the kernel sends by the twin leaves by the interface as it was
-//!   written, past the features for output.
+//! * [`nodes`]: packets to the router that it does not handle itself go to the twin as they came;
+//!   what the kernel sends by the twin leaves by the interface as it was written, past the features
+//!   for output.
 //! * [`class`], [`gate`]: punted packets have classes, each with a limit per interface.
 //! * [`sync`]: the state of an interface is passed to its twin.
 //! * [`routes`]: routes of the kernel over twins are the router's.

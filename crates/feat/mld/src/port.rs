@@ -334,7 +334,7 @@ impl Port {
             packet::reports(all.map(record), out);
         }
         self.changes.retain(|_, (change, left)| {
-            // A leave of version 1 is said once.
+            // A leave of version 1 is sent once.
             *left = if is_old && *change == Change::ToInclude { 0 } else { left.saturating_sub(1) };
             *left > 0
         });
@@ -434,7 +434,7 @@ mod tests {
         port.listen(&set(&[1, 2]), now);
         let joined = [(Change::ToExclude, group(1)), (Change::ToExclude, group(2))];
         assert_eq!((port.due(), records(&port.poll(now, &mut dice))), (Some(now), joined.to_vec()));
-        // One goes before it has been said twice; the other is said for the last time.
+        // One goes before it has been reported twice; the other is reported for the last time.
         let later = now + Duration::from_micros(1);
         port.listen(&set(&[2]), later);
         let left = [(Change::ToInclude, group(1)), (Change::ToExclude, group(2))];
@@ -564,7 +564,8 @@ mod tests {
     }
 
     proptest! {
-        /// All is said in the end, whatever comes in whatever order; then the port is quiet.
+        /// Everything is reported in the end, in whatever order events come; then the port is
+        /// quiet.
         #[test]
         fn it_ends(
             steps in prop::collection::vec((0u8..4, 0u16..6, 1u8..=2, 0u64..20_000), 1..40),

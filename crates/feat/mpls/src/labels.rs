@@ -44,7 +44,7 @@ struct Route {
 pub struct LabelView {
     /// The label.
     pub key: Key,
-    /// Its paths; none if every table has it.
+    /// Its paths; none if every table has the label.
     pub vias: Vec<Via>,
     /// The prefix whose route it follows.
     pub bound: Option<Bound>,
@@ -490,7 +490,7 @@ fn follow_some(c: &mut Control) {
     c.after(Duration::ZERO, follow_some);
 }
 
-/// Has what follows a label hear of a change of it.
+/// Notifies followers of a label of its change.
 fn note_change(c: &Control, id: TableId, key: Key) {
     if (id, key.eos) == (TableId(0), false) {
         c.state::<Forwarding>().borrow_mut().label_changed(c, key.label);

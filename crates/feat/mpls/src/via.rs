@@ -136,7 +136,7 @@ impl Bound {
         Prefix::new(A::from_ip(self.addr)?, self.len).ok()
     }
 
-    /// Has changes of its route be heard of, or no longer.
+    /// Starts or stops events about changes of its route.
     pub(crate) fn watch(self, c: &Control, on: bool) -> Result<(), RouteError> {
         fn in_family<A: Address>(c: &Control, to: Bound, on: bool) -> Result<(), RouteError> {
             to.own::<A>().map_or(Ok(()), |prefix| watch(c, to.table, prefix, on))

@@ -1,5 +1,5 @@
 //! MSS clamping: lowers the maximum segment size that TCP connections through an interface agree
-//! on (RFC 9293 section 3.7.1), for paths whose MTU the hosts do not hear of.
+//! on (RFC 9293 section 3.7.1), for paths whose MTU the hosts do not learn.
 #![forbid(unsafe_code)]
 
 pub mod api;

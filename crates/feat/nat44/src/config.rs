@@ -164,7 +164,7 @@ impl Config {
         self.addresses.pooled.insert(address);
     }
 
-    /// Removes a pool address. Another one may be the same, but for twice-NAT.
+    /// Removes a pool address. Another one may have the same address for twice-NAT.
     pub(crate) fn drop_pool(&mut self, address: u32, twice: bool) {
         if twice { &mut self.twice } else { &mut self.pooled }.remove(&address);
         if !self.pooled.contains(&address) && !self.twice.contains(&address) {

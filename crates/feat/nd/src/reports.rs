@@ -1,4 +1,4 @@
-//! Events on the main thread about routers and tested addresses that workers hear of.
+//! Events on the main thread about routers and tested addresses that workers learn of.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;

@@ -114,7 +114,7 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// An answer as an event has it: the MAC address, then the address.
+/// An answer in the form of an event: the MAC address, then the address.
 fn encode(ip: IpAddr, mac: MacAddr) -> ([u8; 22], usize) {
     let mut bytes = [0; 22];
     bytes[..6].copy_from_slice(&mac.octets());

@@ -32,7 +32,8 @@ pub struct Takes {
 }
 
 /// Routers and prefixes that have not been heard for longer give way where room is needed, whatever
-/// lifetime was said: two of the longest intervals between advertisements (RFC 4861 section 6.2.1).
+/// lifetime was advertised: two of the longest intervals between advertisements (RFC 4861 section
+/// 6.2.1).
 const SILENCE: Duration = Duration::from_secs(3600);
 
 /// An address by an advertisement.
@@ -42,7 +43,7 @@ pub struct Found {
     pub ip: Ipv6Addr,
     /// Time when it ends; `None`: never.
     pub until: Option<Instant>,
-    /// Time of the last advertisement that said so.
+    /// Time of the last advertisement of it.
     pub heard: Instant,
 }
 
@@ -405,7 +406,7 @@ mod tests {
             // Longer than is left, or than two hours.
             (60, Some(after(30)), after(60)),
             (8000, Some(after(90_000)), after(8000)),
-            // Less than two hours is left, or is said.
+            // Less than two hours is left, or advertised.
             (10, Some(after(30)), after(30)),
             (10, Some(after(90_000)), after(7200)),
             (0, Some(None), after(7200)),

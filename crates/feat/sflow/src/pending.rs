@@ -317,7 +317,7 @@ mod tests {
             self.cache.free_frame(&mut frame);
         }
 
-        /// All that there is, as the service finds it.
+        /// Publishes all samples, as the service finds them.
         fn publish(&mut self) -> Vec<Disposition> {
             self.ring.publish();
             self.pending.clear(&self.ring);

@@ -463,7 +463,7 @@ fn arrange_all(c: &mut Control) -> Result<(), SFlowError> {
     Ok(())
 }
 
-/// The rate that an interface is to have.
+/// Rate of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
     /// The rate is as before; the general one if it had no sFlow.
@@ -533,7 +533,7 @@ pub fn enable(c: &mut Control, sw_if: SwIfIndex, rate: Rate) -> Result<(), SFlow
     note_speed(c, sw_if);
     tell_port(c, sw_if);
     arrange(c, sw_if)?;
-    // The service hears of new interfaces only as long as one has sFlow.
+    // The service is notified of new interfaces only as long as one has sFlow.
     if is_first {
         publish(c)
     } else {
@@ -639,7 +639,7 @@ pub fn set_drop_monitoring(c: &mut Control, on: bool, limit: u32) -> Result<(), 
     arrange_all(c)
 }
 
-/// All that there is to show.
+/// Returns all that `show sflow` shows.
 #[must_use]
 pub fn report(c: &Control) -> Report {
     let state = c.state::<SFlow>();

@@ -576,7 +576,7 @@ fn drops_of_sub_interfaces_are_reported_with_their_port() {
     }
     let count = |r: &Router| r.lab.count("sflow", "sflow discards processed");
     assert_eq!(count(&r), 4);
-    // Another takes the number of one that has gone, and is none of the port's.
+    // Another interface takes the number of one that has gone, and is not the port's.
     interface::delete(&mut r.lab.c, behind).unwrap();
     r.lab.ok("sflow enable test0 disable");
     r.lab.receive(0, vec![packet(30)]);

@@ -85,9 +85,9 @@ const HEADER: usize = 14;
 /// Bytes of a header with two tags, and of what may be the type of a third.
 const TWO_TAGS: usize = 24;
 
-/// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags but
-/// for their priorities, the same type behind a header of `header` bytes, and no group address; and
-/// if `same_host`, with the same destination.
+/// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags except
+/// priorities, the same type behind a header of `header` bytes, and no group address; and if
+/// `same_host`, with the same destination.
 fn head_patterns(head: &[u8; TWO_TAGS], header: usize, same_host: bool) -> [Pattern; 2] {
     let mut mask = [0; TWO_TAGS];
     mask[0] = 1;

@@ -34,7 +34,7 @@ struct Piece {
     second: Option<u16>,
     /// The next header that the fragment header names.
     next: u8,
-    /// Bytes behind the headers; the packet's length says so, or something else.
+    /// Bytes behind the headers; the packet's length says the same, or something else.
     length: usize,
     lie: i16,
     /// The packet is quoted in an error about one that went the other way.

@@ -43,7 +43,7 @@ fn routes_that_end_here_say_so() {
     lab.receive_packet(0, 2, dst(1));
     assert!(lab.sent().is_empty());
     assert_eq!(lab.count("ip4-lookup", "drop route"), 1);
-    // Nobody hears that there is no route, unless the table says so (RFC 1812 section 5.2.7.1).
+    // Senders are notified of a missing route only if the table says so (RFC 1812 section 5.2.7.1).
     lab.receive_packet(0, 2, dst(200));
     assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "no route")), (0, 1));
     lab.ok("ip route add 192.0.2.208/28 via 172.16.0.1");
@@ -122,8 +122,8 @@ fn pings_to_every_own_address_are_answered() {
     lab.close();
 }
 
-/// A reply is a packet of its own: what a request carries for routers on the way reaches none of
-/// those on the way to whoever it claims to come from.
+/// A reply is a packet of its own: options of a request for routers on the way do not reach the
+/// routers on the way back to its claimed source.
 #[test]
 fn replies_carry_no_options() {
     let mut lab = router();

@@ -173,7 +173,7 @@ fn a_gateway_outside_of_all_subnets_is_asked_and_answered() {
     lab.close();
 }
 
-/// The answer to the gateway's request for an address: workers hear of routes a moment later.
+/// The answer to the gateway's request for an address: workers learn of routes a moment later.
 fn until_answered(lab: &mut Lab, n: u8, address: Ipv4Addr) -> Vec<u8> {
     let ask = Packet::arp_request(host_mac(1, 77), GATEWAY, address).build();
     lab.until("an answer", |lab| {

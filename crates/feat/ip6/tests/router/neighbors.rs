@@ -273,7 +273,7 @@ fn a_host_does_not_take_what_a_longer_route_leads_elsewhere() {
 }
 
 /// A neighbour that an operator has written keeps its address from what hosts of other interfaces
-/// say, whoever came first, and whose subnet it is.
+/// say, in whatever order they came, and whichever subnet it is.
 #[test]
 fn a_written_neighbour_beats_those_that_are_heard() {
     let written = host_mac(0, 9);

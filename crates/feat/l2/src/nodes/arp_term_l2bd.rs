@@ -107,7 +107,7 @@ impl Question {
         }
     }
 
-    /// Returns the host that asks, if others may hear of it.
+    /// Returns the host that asks, if others may learn of it.
     fn sender(&self) -> Option<(IpAddr, MacAddr)> {
         match *self {
             Question::Arp(arp) if arp.sender_ip.is_unspecified() => None,

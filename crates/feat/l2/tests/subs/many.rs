@@ -43,7 +43,7 @@ fn a_port_has_thousands_without_nodes_of_their_own() {
         (view.mac.0[5], view.link_mtu, view.mtu.l3) == (0x77, 1400, 1400)
     };
     lab.until("the last to follow", |lab| like_parent(lab));
-    // They go with their parent, which says so meanwhile.
+    // They go with their parent, which reports that meanwhile.
     interface::delete(&mut lab.c, port).expect("delete");
     if let Err(e) = interface::create_sub(&mut lab.c, port, 5000, TagMatch::Default) {
         let text = e.to_string();

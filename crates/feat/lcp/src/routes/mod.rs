@@ -284,7 +284,7 @@ fn tables_of(id: TableId) -> Vec<u32> {
     if id == TableId(0) { OF_KERNEL.to_vec() } else { vec![id.get()] }
 }
 
-/// Takes a route as the kernel has it now.
+/// Applies a route of the kernel.
 fn apply(c: &mut Control, id: NamespaceId, change: Change) {
     let is_alone = c.state::<KernelRoutes>().borrow().followed.len() == 1;
     if !is_alone || table_of(change.table) == TableId(0) {

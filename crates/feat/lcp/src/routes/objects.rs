@@ -51,7 +51,7 @@ fn at(version: Version) -> usize {
     usize::from(version == Version::V6)
 }
 
-/// Takes an object as the kernel has it now: routes that name it follow.
+/// Applies an object of the kernel: routes that name it follow.
 pub(super) fn set(c: &mut Control, id: NamespaceId, object: u32, hops: Vec<NextHop>) {
     let state = c.state::<KernelRoutes>();
     let known: Vec<Version> = {

@@ -13,7 +13,7 @@ use thalweg_feat_ip6::link_local;
 use thalweg_graph::Control;
 use thalweg_netlink::{Link, LinkAddress};
 
-/// `RT_SCOPE_HOST`: addresses of the loopback and the like.
+/// `RT_SCOPE_HOST`: addresses such as the loopback's.
 const OF_HOST: u8 = 254;
 
 /// Takes a report of the twin of an interface.

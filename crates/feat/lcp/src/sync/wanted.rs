@@ -98,8 +98,8 @@ pub(super) fn push_above(c: &Control, phy: SwIfIndex) {
     }
 }
 
-/// Returns the addresses that a twin is to have: those of the interface, and those that it borrows
-/// as ones without a subnet, which is the lender's. Link-local ones of IPv6 are each side's own.
+/// Returns the addresses of a twin: those of the interface, and those that it borrows as ones
+/// without a subnet, which is the lender's. Link-local ones of IPv6 are each side's own.
 pub(super) fn addresses(c: &Control, pair: &Pair, borrowed: bool) -> BTreeSet<Prefixed> {
     let mut all = of_version::<u32>(c, pair.phy, borrowed);
     all.extend(of_version::<u128>(c, pair.phy, borrowed));

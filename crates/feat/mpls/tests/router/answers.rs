@@ -69,7 +69,7 @@ fn a_ttl_that_ends_before_several_labels_is_answered_along_them() {
         for (labels, want) in [
             (&[(16, 1), (44, 7)][..], &[(17, 0, false, 254), (44, 0, true, 255)][..]),
             (&[(21, 1), (44, 7)], &[(44, 0, true, 255)]),
-            // The first one was there, though it says nothing more here.
+            // The first label was there, though the case does not show it.
             (&[(0, 9), (16, 1)], &[(17, 0, true, 254)]),
         ] {
             let answer = answer(&mut lab, &behind(v6, labels, 100));
@@ -117,7 +117,8 @@ fn what_is_too_long_behind_several_labels_is_answered_along_them() {
     lab.close();
 }
 
-/// A label that leads to a customer's link: his packets are answered there, by his table.
+/// A label that leads to a customer's link: the customer's packets are answered there, by the
+/// customer's table.
 #[test]
 fn what_a_last_label_sends_to_a_customer_is_answered_by_his_table() {
     let mut lab = core();

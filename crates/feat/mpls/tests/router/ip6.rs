@@ -192,7 +192,8 @@ fn headers_behind_the_last_label_are_checked() {
     lab.close();
 }
 
-/// A hop limit of 255 says nothing behind labels: neighbours are not learned by them, nor answered.
+/// A hop limit of 255 proves nothing behind labels: neighbours are not learned by them, nor
+/// answered.
 #[test]
 fn neighbour_discovery_does_not_come_behind_labels() {
     let mut lab = router_with_ip6();
@@ -314,7 +315,7 @@ fn errors_about_ip6_packets_have_the_stack() {
     assert_eq!(quoted[..128], inner6(33)[..128]);
     assert!(verify(&quoted[128..]));
     assert_eq!(quoted[136..], Entry::new(Label(16), 0, true, 1).0.to_be_bytes());
-    // Nobody here knows the sender, but whoever is at the end of the path does.
+    // No router here knows the sender, but the one at the end of the path does.
     let far = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
     let foreign = Packet::new().mpls(16).ttl(1).mpls(44).ttl(7).ipv6(far, FAR6).udp(1, 2);
     let sent = lab.forward(0, &foreign, 1);

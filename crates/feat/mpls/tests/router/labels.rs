@@ -213,7 +213,7 @@ fn a_ttl_that_ends_is_answered_with_the_stack() {
     assert_eq!((answer.by, answer.to, answer.labels.len()), (0, host_mac(0, 2), 0));
     let stack = error(&answer.rest, ip(0, 2), (11, 0));
     assert_eq!(stack, Entry::new(Label(16), 0, true, 1).0.to_be_bytes());
-    // Nobody here knows the sender, but whoever is at the end of the path does.
+    // No router here knows the sender, but the one at the end of the path does.
     let far = Ipv4Addr::new(99, 0, 0, 1);
     let foreign = Packet::new().mpls(16).ttl(1).mpls(44).ttl(7).ipv4(far, FAR).udp(1, 2);
     let sent = lab.forward(0, &foreign, 1);

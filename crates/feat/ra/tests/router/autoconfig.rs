@@ -139,7 +139,7 @@ fn advertisements_that_lie_do_little() {
         ip6.borrow().addresses(lab.sw_if(0)).len()
     };
     assert_eq!(addresses(&lab), 0);
-    // However many prefixes and routers there are, room is bounded, and it is said.
+    // Room for prefixes and routers is bounded, and a full table is logged.
     for n in 0..40 {
         let prefix = format!("2001:db8:{n:x}::");
         let router = at(&format!("fe80::1:{n:x}"));
@@ -264,8 +264,8 @@ fn prefixes_of_configured_routes_are_not_taken() {
     lab.close();
 }
 
-/// An address that a user writes for another interface, or a table that he moves the interface to,
-/// is not kept from him by what others advertise.
+/// Advertisements of others do not keep users from writing an address for another interface, or
+/// from moving the interface to a table.
 #[test]
 fn prefixes_of_configured_addresses_are_given_up() {
     let mut lab = router();

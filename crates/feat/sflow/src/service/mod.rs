@@ -214,7 +214,7 @@ fn keep_off(busy: &[usize]) {
     let this = Pid::from_raw(0);
     let Ok(mut allowed) = sched_getaffinity(this) else { return };
     for core in busy {
-        // A core beyond what a set can hold is none that we may use.
+        // A core beyond what a set can hold is not allowed.
         let _ = allowed.unset(*core);
     }
     if (0..CpuSet::count()).any(|core| allowed.is_set(core).unwrap_or(false)) {
@@ -223,7 +223,7 @@ fn keep_off(busy: &[usize]) {
     }
 }
 
-/// An interface, and what was heard of it.
+/// Interface, with the events about it.
 struct Port {
     setup: PortSetup,
     /// Latest pool by worker.
@@ -458,7 +458,7 @@ impl Service {
         }
     }
 
-    /// Drops all samples that there are.
+    /// Drops all pending samples.
     fn discard(&mut self) -> usize {
         let mut total = 0;
         for ring in &mut self.rings {
@@ -564,8 +564,7 @@ mod tests {
         }
     }
 
-    /// The service sleeps for good, as no interface has sFlow: samples that come all the same are
-    /// dropped.
+    /// The service sleeps, as no interface has sFlow: samples that come all the same are dropped.
     #[test]
     fn many_samples_wake_the_service() {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
