@@ -1,5 +1,5 @@
-//! `thalctl tech-support`: one file for whoever helps, written by the client, so that there is one
-//! even if the router does not answer.
+//! `thalctl tech-support`: one file for support, which the client writes even if the router does
+//! not answer.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

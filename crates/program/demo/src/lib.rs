@@ -168,7 +168,7 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
     let name_prefix = args.keep.then(|| PREFIX.to_owned());
     let lab = Lab::build(&LabOptions { name_prefix, ..LabOptions::default() })?;
     if args.keep {
-        // Removed by `end`, not by whoever drops the last handle.
+        // Only `end` removes them, not the drop of the last handle.
         lab.keep();
     }
     let collector = Collector::start(&lab.router, COLLECTOR_PORT)?;

@@ -146,7 +146,7 @@ impl Truth {
         Ok(Truth { hosts, before })
     }
 
-    /// The conversations that there were, with their packets.
+    /// Returns the conversations with their packets.
     pub fn packets(&self) -> Result<Vec<(FlowKey, u64)>> {
         let mut all = Vec::new();
         for ((ns, source, destination), before) in self.hosts.iter().zip(&self.before) {

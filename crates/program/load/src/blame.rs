@@ -8,7 +8,7 @@ use thalweg_load_report::{FirstLost, Grade};
 
 use super::spot::{Drops, Spot, Way};
 
-/// A packet that was dropped in the window of a trial, as whoever dropped it noted.
+/// Packet that was dropped in the window of a trial, as noted by its dropper.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) what: What,

@@ -554,7 +554,7 @@ impl Made {
 /// The time that a search has taken, and the most that it may take, on a terminal.
 fn progress(elapsed: Duration, limit: Duration) -> String {
     match std::io::stdout().is_terminal() {
-        // The line replaces what was said when it began.
+        // The line replaces the first one.
         true => format!("\r\x1b[2K[{} of at most {}] ", clock(elapsed), clock(limit)),
         false => String::new(),
     }

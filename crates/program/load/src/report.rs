@@ -250,7 +250,7 @@ pub(super) fn in_words(by: &LimitedBy) -> String {
     parts.join(", ")
 }
 
-/// The first packet lost, as a sentence has it.
+/// First packet lost, as a sentence.
 pub(super) fn first_in_words(first: &FirstLost) -> String {
     let stream = &first.stream;
     let what = match (first.scheduled_ns, first.sequence) {

@@ -313,7 +313,7 @@ impl Args {
         if spoiled { TESTER } else { status }
     }
 
-    /// The load, as a report has it.
+    /// Returns the load in the form of a report.
     fn offered(&self, work: &Work, offered: Offered) -> String {
         let mut parts = Vec::new();
         if work.has_streams() {

@@ -109,7 +109,7 @@ impl Ran {
     }
 
     /// Packets and connections of the window: what it shows, they show. Streams without tags are
-    /// judged by all that was sent, but of that, the ramp says nothing of the load.
+    /// judged by all that was sent, of which the ramp is no measure of the load.
     pub(super) fn judged(&self) -> u64 {
         let packets = self.streams.as_ref().map_or(0, |trial| trial.sum().window);
         packets + self.connections.as_ref().map_or(0, |trial| trial.connections.begun)

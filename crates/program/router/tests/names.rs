@@ -14,7 +14,7 @@ use thalweg_graph::{Control, EngineConfig};
 use thalweg_program_router::api::services;
 use thalweg_program_router::features::FEATURES;
 
-/// All names that there are, each with its kind.
+/// Returns all names, each with its kind.
 fn names() -> BTreeSet<String> {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let config = EngineConfig { pool, ..EngineConfig::default() };

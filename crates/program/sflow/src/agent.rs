@@ -234,7 +234,7 @@ fn reload(
 }
 
 /// Rights that are needed later: to join groups, and to enter namespaces (which newer kernels also
-/// want of whoever hears of drops).
+/// require of listeners to drops).
 fn rights(conf: &HsflowdConf) -> CapabilitySet {
     let mut rights = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
     if conf.dropmon.is_some() || conf.collectors.iter().any(|c| c.namespace.is_some()) {

@@ -304,8 +304,8 @@ fn iterate(
     Ok(())
 }
 
-/// Runs a command of the user's to its end, or until the user has had enough. Its status says
-/// nothing about the device.
+/// Runs a command of the user's to its end, or until the user has had enough. Its status does not
+/// judge the device.
 fn attend(command: &str, stopped: &dyn Fn() -> bool) {
     let Ok(mut child) = std::process::Command::new("sh").args(["-c", command]).spawn() else {
         return;

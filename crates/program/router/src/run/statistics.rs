@@ -25,7 +25,7 @@ use super::nat_statistics::NatCounters;
 use super::node_statistics::{Errors, Nodes};
 use crate::metrics::state::Nat;
 
-/// Bytes of the segment unless it is said otherwise; they are used as they are needed.
+/// Default size of the segment in bytes, which are used as needed.
 const DEFAULT_SIZE: u64 = 32 << 20;
 /// Maximum age of the values of interfaces and errors.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -111,7 +111,7 @@ struct Statistics {
     arp: [Slot; ARP.len()],
     /// Counters of neighbour discovery by interface.
     nd: [Slot; ND.len()],
-    /// The segment is full, and this was said.
+    /// True once a full segment was logged.
     full: bool,
 }
 
@@ -162,7 +162,7 @@ pub(super) fn start(
     c.subscribe(|c, _: &thalweg_feat_nat44::state::RolesChanged| {
         let state = c.state::<Statistics>();
         let Statistics { nat, segment, .. } = &mut *state.borrow_mut();
-        // If there is no room, the next refresh says so.
+        // The next refresh reports missing room.
         let _ = nat.describe(c, segment);
     });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));

@@ -1,5 +1,5 @@
-//! A full disk: what was there stays, nothing half is left, and all is said. One apply is
-//! cancelled.
+//! A full disk: what was there stays, nothing half is left, and each failure is reported. One apply
+//! is cancelled.
 
 use crate::router::{ONE, Router, same};
 use std::fs;

@@ -132,7 +132,7 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     router.stop();
 }
 
-/// A file to save sessions to says nothing without how often, nor the other way round.
+/// A file for sessions needs an interval, and the interval a file.
 #[test]
 fn half_of_a_setting_is_refused() {
     for (half, other) in [("file: /tmp/sessions", "every"), ("every: 5", "file")] {
