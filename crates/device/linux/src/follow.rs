@@ -71,7 +71,7 @@ impl Links {
 /// A report to the main thread.
 enum Report {
     Event(LinkEvent),
-    /// All devices that there are, after events were lost, and how many had begun to follow theirs.
+    /// All existing devices, after events were lost, and the number of followers then.
     All(Vec<IfInfo>, u64),
 }
 

@@ -96,7 +96,7 @@ pub struct Lower {
     pub mtu: u32,
 }
 
-/// A link as the kernel has it.
+/// Link as in the kernel.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Number of the last order, of any link, that was done before the kernel was asked, or 0.

@@ -129,7 +129,7 @@ impl Namespace {
         Namespace::open(&self.name).is_ok_and(|now| now.id == self.id)
     }
 
-    /// Moves the calling thread into it, for good.
+    /// Moves the calling thread into it; the thread stays there.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -422,7 +422,7 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     define_with(c, spec, file)
 }
 
-/// Checks that the worker that is to send the packets exists.
+/// Checks that the worker for the packets exists.
 pub(crate) fn check_worker(c: &Control, spec: &StreamSpec) -> Result<(), PgError> {
     match c.workers() {
         workers if spec.worker >= workers => Err(PgError::NoWorker { found: spec.worker, workers }),

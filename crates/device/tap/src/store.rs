@@ -107,8 +107,8 @@ impl Word {
     }
 }
 
-/// A thread that says words, as the socket of a service manager that does not read holds whoever
-/// writes to it. They are said in order; as long as that goes on, none is left when a call returns.
+/// Thread that sends words: the socket of a service manager that does not read blocks its writers.
+/// Words are sent in order; as long as that works, none is left when a call returns.
 struct Teller {
     words: mpsc::Sender<(Word, mpsc::SyncSender<()>)>,
     /// Words that are not said yet.

@@ -392,7 +392,7 @@ fn link_down_and_up_again() {
             assert!(right.sockets()[0].take_error().is_some(), "going down leaves an error");
             assert!(right.sockets()[0].take_error().is_none());
 
-            // The device goes for good.
+            // The device goes and stays away.
             ip("link del left");
             until("the device to go", &std::io::stdin(), || {
                 let gone =

@@ -7,7 +7,7 @@ use super::subs::{NoInterface, Subs, TagKind, TagMatch, VlanTag, header_len};
 use crate::SwIfIndex;
 use thalweg_wire::vlan::VlanId;
 
-/// The sub-interfaces that there are, in the order in which they came.
+/// Existing sub-interfaces, in the order in which they came.
 pub(super) type Model = Vec<(TagMatch, SwIfIndex)>;
 
 /// Looks at all sub-interfaces for the one that a frame belongs to by the rules, and for the length

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Every step takes the same time, however many interfaces there are.
+/// Every step takes the same time for any number of interfaces.
 #[derive(Debug, Default)]
 pub(super) struct Indices {
     limit: u32,

@@ -82,7 +82,7 @@ pub(crate) struct FoundMacs {
 /// configuration.
 ///
 /// # Errors
-/// As [`add_secondary_mac`]; nothing has changed then, but for an interface that is gone.
+/// As [`add_secondary_mac`]; nothing has changed then, unless the interface is gone.
 pub fn set_found_macs(
     c: &mut Control,
     sw_if: SwIfIndex,

@@ -109,7 +109,7 @@ pub struct Left {
     pub beyond: u64,
 }
 
-/// An object as the kernel has it.
+/// Object as in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Object {
     Hop(NextHop),

@@ -314,7 +314,7 @@ impl InputNode for TapInput {
             let got = q.poll(cx, &mut self.scratch);
             n += got;
             if got == 0 && flags.contains(epoll::EventFlags::ERR) {
-                // The device went away, and would be reported until the main thread hears of it.
+                // The device went away, and would be reported until the main thread notices.
                 self.watch(at, false);
             }
         }
