@@ -142,8 +142,8 @@ impl DatagramEncoder {
         if self.finished { 0 } else { self.samples }
     }
 
-    /// Adds a flow sample. `records` are written in reverse and the header comes last, as hsflowd
-    /// has it; but for translated ports, which come behind it, see below.
+    /// Adds a flow sample. `records` are written in reverse and the header comes last, as in
+    /// hsflowd; translated ports, which come behind it, are the exception: see below.
     ///
     /// # Errors
     /// When it does not even fit into a datagram of its own.

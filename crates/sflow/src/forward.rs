@@ -162,8 +162,8 @@ fn parse(target: &str) -> Result<(&str, u16), TargetError> {
     if host.is_empty() || port == 0 { Err(form()) } else { Ok((host, port)) }
 }
 
-/// Looks names up again and again, until nobody is left to hear of it. A name that keeps its
-/// address, or is not answered for now, stays where it is.
+/// Looks names up again and again, until no receiver is left. A name that keeps its address, or is
+/// not answered for now, stays where it is.
 fn follow(
     mut names: Vec<Named>,
     mut look_up: impl FnMut(&str, u16) -> io::Result<Vec<SocketAddr>>,

@@ -124,7 +124,7 @@ impl Listener {
         let (mut buf, mut ahead) = (vec![0; LARGEST], vec![0; LARGEST]);
         while !stop.load(Ordering::Acquire) {
             let Some(mut next) = self.receive(&mut buf, RecvFlags::empty())? else { continue };
-            // A look ahead, so that whoever prints can wait for the last one of a burst.
+            // Look ahead, so that a printer can wait for the last one of a burst.
             loop {
                 let (length, from, time) = next;
                 let following = self.receive(&mut ahead, RecvFlags::DONTWAIT)?;

@@ -1,4 +1,4 @@
-//! sFlow datagrams that pass an interface, whoever they are for.
+//! sFlow datagrams that pass an interface, for any receiver.
 
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ pub enum SniffError {
     NoInterface {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// Existing names.
         there: String,
     },
     /// The socket cannot be had.

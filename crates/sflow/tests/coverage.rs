@@ -119,8 +119,8 @@ impl Traffic {
         (class, length)
     }
 
-    /// `n` packets without a sample: as many of each class and length as chance has it, to the
-    /// precision of the normal distribution where there are many.
+    /// `n` packets without a sample: numbers of each class and length by chance, to the precision
+    /// of the normal distribution where there are many.
     fn skip(&mut self, n: u64) {
         if n < 64 {
             for _ in 0..n {

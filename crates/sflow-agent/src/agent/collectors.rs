@@ -65,7 +65,7 @@ impl From<SocketAddr> for CollectorConfig {
     }
 }
 
-/// Its address or name and port, then what else was said.
+/// Its address or name and port, then its other settings.
 impl fmt::Display for CollectorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
@@ -148,7 +148,7 @@ impl CollectorConfig {
         self.namespace.is_some() || matches!(self.host, Host::Name(_))
     }
 
-    /// Its addresses now, by asking whoever answers for names.
+    /// Returns its present addresses, by name resolution.
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         match &self.host {
             Host::Ip(ip) => Ok(vec![SocketAddr::new(*ip, self.port)]),

@@ -37,9 +37,9 @@ use thalweg_sflow::model::{
 use thalweg_sflow::value::Text;
 use thalweg_sflow::xdr::Writer;
 
-/// The sub-agent number of an agent that samples packets, as hsflowd has it.
+/// Sub-agent number of an agent that samples packets, as in hsflowd.
 pub const SUB_AGENT_PACKETS: u32 = 100_000;
-/// The sub-agent number of an agent that only sends counters, as hsflowd has it.
+/// Sub-agent number of an agent that only sends counters, as in hsflowd.
 pub const SUB_AGENT_COUNTERS: u32 = 100_001;
 /// Frame check sequence of Ethernet: not in the sampled frame, but in the length on the wire.
 pub const FCS_BYTES: u32 = 4;
@@ -162,7 +162,7 @@ pub struct FlowSampleIn<'a> {
     pub output: Interface,
     /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
-    /// Bytes of the packet as the dataplane has it.
+    /// Bytes of the packet in the dataplane.
     pub frame_length: u32,
     /// Bytes that are on the wire but not in the packet, [`FCS_BYTES`] for Ethernet. The length
     /// that is sent counts them.
@@ -218,7 +218,7 @@ pub struct AgentStats {
     pub counter_samples: u64,
     /// Discarded packets packed.
     pub discard_samples: u64,
-    /// Samples that fit into no datagram, or whose source is one too many.
+    /// Samples that fit into no datagram, or whose source exceeds the limit.
     pub refused_samples: u64,
     /// Datagrams packed.
     pub datagrams: u64,
@@ -262,7 +262,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// The state of a source, made if need be; `None` if it is one too many.
+    /// Returns the state of a source, made if need be; `None` above the limit.
     #[inline]
     fn get(&mut self, source: DataSource) -> Option<&mut SourceState> {
         let at = source.index as usize;

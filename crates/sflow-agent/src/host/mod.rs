@@ -217,8 +217,7 @@ impl HostPoller {
         }
         if self.task.is_none() && self.next.is_some_and(|at| now >= at) {
             let interval = self.interval.unwrap_or(LOOK);
-            // The next one is on time even if this call is late, but nothing that was missed is
-            // made up for.
+            // The next one is on time even if this call is late, but missed ones are not repeated.
             self.next = self.next.map(|at| if now < at + interval { at } else { now } + interval);
             let uuid = self.uuid;
             self.task = BackgroundTask::start("sflow-host", move || HostCounters::read(uuid)).ok();

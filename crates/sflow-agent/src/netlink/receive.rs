@@ -84,8 +84,8 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message of a channel; `family` is its family's number. `None` if it is none of those
-    /// that are known here.
+    /// Reads a message of a channel; `family` is its family's number. `None` if the kind is unknown
+    /// here.
     ///
     /// # Errors
     /// If its lengths are wrong.
@@ -396,7 +396,7 @@ impl Feed {
                 Ok(length) => length,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::NOBUFS) => {
-                    // The system says once that there was no room, and counts what it cost.
+                    // The system reports a lack of room once, and counts the losses.
                     let all = port.lost().unwrap_or(0).max(*lost + 1);
                     let news = all - std::mem::replace(lost, all);
                     handle(Event::Notice(Notice::Overrun(*channel, news)))?;

@@ -190,8 +190,8 @@ impl Multicast {
     fn send(&mut self, length: usize) {
         let messages = std::mem::take(&mut self.messages);
         match self.port.send(&self.datagram[..length], self.groups) {
-            // The kernel itself does not listen to other programs' groups, and says so although all
-            // who do have got it.
+            // The kernel does not listen to other programs' groups, and reports that although all
+            // listeners got it.
             Ok(()) | Err(Errno::CONNREFUSED) => {
                 self.stats.sent += messages;
                 self.stats.datagrams += 1;
@@ -212,8 +212,8 @@ impl Multicast {
 pub struct Listeners {
     /// Sockets of this thread's network namespace that do.
     pub sockets: usize,
-    /// Datagrams that these had no room for, since they were not read fast enough: whoever sends is
-    /// not notified.
+    /// Datagrams that these had no room for, since they were not read fast enough: senders are not
+    /// notified.
     pub lost: u64,
 }
 

@@ -236,7 +236,7 @@ pub(crate) struct Sum {
 }
 
 /// Excess of the variance of a class that nearly all samples belong to over what its samples say:
-/// that hardly any other packet was sampled does not mean that there was none.
+/// others may exist though hardly any of them was sampled.
 fn unseen_others(class: u64, all: u64) -> f64 {
     let rest = all.saturating_sub(class);
     if class == 0 || rest >= EXACT_BELOW {

@@ -282,7 +282,7 @@ impl TopTalkers {
         }
     }
 
-    /// Returns the place of a source, made if need be; `None` if it is one too many.
+    /// Returns the place of a source, made if need be; `None` above the limit.
     fn source(&mut self, datagram: &Datagram<'_>, source: DataSource) -> Option<usize> {
         let Datagram { agent, sub_agent, .. } = *datagram;
         let key = SourceKey { agent, sub_agent, source };

@@ -189,8 +189,8 @@ impl TextBuf {
 
     /// Appends a field: what `lead` writes (at most [`BLOCK`] bytes, it says how many), a name with
     /// its prefixes, a few bytes, what `value` writes (at most half of [`VALUE`]), and a few more
-    /// bytes. Most of all output is that; here it is known to fit, but for prefixes that no field
-    /// has.
+    /// bytes. Most of all output is that; here it is known to fit, except for prefixes that no
+    /// field has.
     #[inline(always)]
     pub(super) fn field<const B: usize, const A: usize>(
         &mut self,
