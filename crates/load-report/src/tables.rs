@@ -74,7 +74,7 @@ fn maybe(value: Option<f64>) -> String {
     value.map_or("–".into(), rate)
 }
 
-/// All tables that there are data for.
+/// All tables that have data.
 pub(crate) fn all(report: &Report) -> Vec<Table> {
     let tables = [
         trust(report),

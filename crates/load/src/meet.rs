@@ -94,7 +94,7 @@ impl<'a> Ends<'a> {
             false => (self.destination, self.source),
         };
         let (first, count) = (u128::from(plan.ports.0), u128::from(plan.ports.1));
-        // Servers answer whoever asks: a device may translate the clients' addresses.
+        // Servers answer all clients: a device may translate the clients' addresses.
         let is_client = !at_clients
             || within(client.0, &plan.clients) && meets(client.1, first, first + count - 1);
         let here = self.is_v4 == plan.servers.first.is_ipv4()

@@ -358,7 +358,7 @@ impl Books {
         let mut complete = complete;
         if bits > 0 {
             let numbers = missing.into_iter().flatten().map(sequence);
-            // One more says that there are more.
+            // One more shows that others follow.
             let mut named: Vec<_> =
                 numbers.take(NAMED + 1).map(|sequence| sequence..sequence + 1).collect();
             complete &= named.len() <= NAMED;

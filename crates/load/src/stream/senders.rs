@@ -246,7 +246,7 @@ impl Stream {
         if self.times == 0 {
             return wrong("times", "0; it must be at least 1".into());
         }
-        // Each stream waits for one; whoever follows them either finds an end or goes in circles.
+        // Each stream waits for one: their row either ends or is a circle.
         let mut at = number;
         for _ in 0..=all.len() {
             let Some(Stream { start: Start::Behind { stream, .. }, direction, .. }) = all.get(at)
@@ -569,7 +569,7 @@ impl Sending {
             let from_now = now + step.unwrap_or(0) * turn / Fine::from(self.part.count());
             self.due = self.due.map(|due| if due > now { due } else { from_now });
         }
-        // The next packet of a faster stream comes earlier, but for a start or burst not begun.
+        // The next packet of a faster stream comes earlier, unless a start or burst has not begun.
         if let (Some(due), Some(step), Some(old)) = (self.due, step, self.step)
             && due > now
             && due > self.burst

@@ -135,7 +135,7 @@ pub struct Plan {
     pub times: TcpTimes,
     /// Maximum payload of a segment in bytes.
     pub mss: u16,
-    /// Number of conversations that there is room for, TIME_WAIT included.
+    /// Room for conversations, TIME_WAIT included.
     pub room: u32,
     /// Time after which a side that hears nothing gives up, in microseconds.
     pub patience: Micros,

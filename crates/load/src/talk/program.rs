@@ -173,7 +173,8 @@ pub const MAX_WAIT: Micros = 30 * 60 * 1_000_000;
 /// The longest [`Step::Pause`], as a multiple of its mean: one in 3,000 would be longer.
 pub const LONGEST_PAUSE: u64 = 8;
 
-/// Returns the longest time for which a side says nothing since its program waits, in microseconds.
+/// Returns the longest time for which a side sends nothing because its program waits, in
+/// microseconds.
 pub(super) fn silence(program: &[Step]) -> Micros {
     let (mut longest, mut run): (Micros, Micros) = (0, 0);
     // Silence before each step, and the step after the last word.

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(own.iter().map(|own| own.ports).collect::<Vec<_>>(), [(1024, 50), (1074, 50)]);
         let limits: Vec<u32> = own.iter().filter_map(|own| own.talks[0].limit).collect();
         assert_eq!((limits.iter().sum::<u32>(), limits.len()), (5, 2));
-        // Clients behind one address that is none of theirs.
+        // Clients behind one address that is not theirs.
         let other = plan(("100.64.0.1".parse().unwrap(), 1), (2000, 64));
         let mut clients = Clients::new(&other, 1, 0).unwrap();
         clients.set_opening(Opening { rate: 1e6, hold: None, total: Some(64) }, 0);

@@ -111,8 +111,8 @@ pub(super) struct Machine {
     turn: Micros,
 }
 
-/// The smallest segment size that is taken from others, as Linux has it: it holds for all
-/// connections, and with less they would be headers only.
+/// Smallest segment size that is taken from others, as in Linux: it holds for all connections, and
+/// with less they would be headers only.
 const LEAST_MSS: u16 = 48;
 /// Congestion window after a loss that acknowledgements show, in segments: the least that RFC 5681
 /// §3.2 leaves.

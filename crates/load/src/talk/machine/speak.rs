@@ -9,7 +9,7 @@ use super::{End, Machine, after, clock};
 use crate::{Micros, Sink};
 
 impl Machine {
-    /// Runs the program as far as it goes, sends what there is to send, and sets the timer.
+    /// Runs the program as far as it goes, sends what is ready, and sets the timer.
     #[inline]
     pub(super) fn go_on(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
         let tcb = &self.slots[number as usize];
