@@ -69,7 +69,7 @@ pub(crate) struct Slot {
     pub(crate) object: Object,
 }
 
-/// Most neighbours that subscribers hear of at once.
+/// Maximum number of neighbours that subscribers are notified of at once.
 const MAX_UNRESOLVED: usize = 64;
 
 /// New adjacencies lead to these neighbours, which were not known then. Lists of many are cut.
@@ -104,7 +104,7 @@ pub struct Forwarding {
     exits: Vec<(LinkType, Kind, &'static str)>,
     /// Node that sets what labels have of the packet, and its name until all nodes exist.
     imposer: (Option<&'static str>, Option<NodeId>),
-    /// Neighbours of new adjacencies, until subscribers hear of them.
+    /// Neighbours of new adjacencies, until subscribers are notified.
     unresolved: Vec<(SwIfIndex, IpAddr)>,
     /// Number of state words stored so far.
     pub(crate) stores: u64,
@@ -377,7 +377,7 @@ impl Forwarding {
         Ok(dpo)
     }
 
-    /// Has subscribers hear of a neighbour that is not known, with others of the same turn.
+    /// Notifies subscribers of an unknown neighbour, with others of the same turn.
     fn note_unresolved(&mut self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) {
         if self.unresolved.is_empty() {
             c.remote().submit(|c| {

@@ -1,8 +1,8 @@
 //! Objects that lead where a label of MPLS table 0 does, for paths whose next hop is a label.
 //!
-//! A path of that kind resolves to an object that stays. The feature that has the label table hears
-//! of new objects ([`ViaLabelsDue`]), and has them follow the label's paths. They follow again when
-//! the label gets other paths.
+//! A path of that kind resolves to an object that stays. The feature with the label table is
+//! notified of new objects ([`ViaLabelsDue`]), and lets them follow the label's paths. They follow
+//! again when the label gets other paths.
 
 use crate::forwarding::UNRESOLVED;
 use crate::rib::Labels;

@@ -37,7 +37,7 @@ static ALLOWED: OnceLock<Allowed> = OnceLock::new();
 pub struct Allowed {
     /// Directories of the router, which has files of its own there.
     pub own: Vec<PathBuf>,
-    /// Directories named by whoever started it.
+    /// Directories named by the user who started it.
     pub named: Vec<PathBuf>,
 }
 

@@ -491,8 +491,8 @@ fn ids_and_counters_of_nodes_return() {
     lab.close();
 }
 
-/// Nodes of interfaces that stay: one more takes as long as the first, but for some nanoseconds
-/// for each node in the order of all. Putting all in order again would take milliseconds.
+/// Nodes of interfaces that stay: one more takes as long as the first, plus some nanoseconds for
+/// each node in the order of all. Putting all in order again would take milliseconds.
 #[test]
 fn one_more_node_of_many_costs_what_the_first_did() {
     let mut lab = Lab::new(1);

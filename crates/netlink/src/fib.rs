@@ -332,7 +332,7 @@ impl Placing {
     }
 }
 
-/// A change, or a reason to look for changes of which the kernel says nothing.
+/// Change, or reason to look for changes that the kernel does not report.
 #[derive(Debug, Clone)]
 pub enum FibNotice<'a> {
     /// A route is new or changed.

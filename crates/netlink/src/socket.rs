@@ -113,7 +113,7 @@ impl Question {
         Question { flags: NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, answers: 0 }
     }
 
-    /// All that there is of a kind is asked for.
+    /// Ask for all objects of a kind.
     #[must_use]
     pub fn all(answers: u16) -> Question {
         Question { flags: NLM_F_REQUEST | NLM_F_DUMP, answers }
@@ -210,7 +210,7 @@ impl Port {
         }
     }
 
-    /// Takes the next datagram; longer ones than the buffer say so by their length.
+    /// Takes the next datagram; the length shows if it was longer than the buffer.
     ///
     /// # Errors
     /// [`Errno::AGAIN`] if there is none, or the system's.

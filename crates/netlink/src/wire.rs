@@ -62,7 +62,7 @@ pub enum Fault {
         /// Its value.
         value: u64,
     },
-    /// An attribute without which the message says nothing.
+    /// Attribute that the message needs.
     #[error("attribute {0} ({1}) is missing")]
     Missing(u16, &'static str),
 }

@@ -23,8 +23,8 @@ use thalweg_netlink::{Link, LinkMonitor};
 use crate::netns::Netns;
 use crate::waiting::Note;
 
-/// Limit of a wait for what must happen: so long that a machine whose processors are busy with
-/// other things keeps it. A test that passes ends its waits long before.
+/// Limit of a wait for what must happen: long enough for a machine whose processors are busy with
+/// other things. A test that passes ends its waits long before.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 const FIRST_PAUSE: Duration = Duration::from_micros(200);

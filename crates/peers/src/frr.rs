@@ -1,5 +1,5 @@
 //! FRRouting in a network namespace, apart from any that the system runs: its own configuration and
-//! sockets, as whoever runs it, without the users and groups of its package.
+//! sockets, as the calling user, without the users and groups of its package.
 
 use std::env;
 use std::ffi::OsString;

@@ -240,7 +240,7 @@ impl<T: AllZeroValid> PagedTable<T> {
     /// Returns all entries, to their only owner.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as in `as_slice`, and `&mut self` ensures that there is no other reference.
+        // SAFETY: as in `as_slice`, and `&mut self` excludes other references.
         unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.capacity) }
     }
 }
@@ -295,7 +295,7 @@ impl<T: AllZeroValid, const N: usize> SparseArray<T, N> {
     /// Returns an entry, to its only owner. Indices from `N` on wrap around.
     #[inline(always)]
     pub fn at_mut(&mut self, index: impl Into<u32>) -> &mut T {
-        // SAFETY: as in `at`, and `&mut self` ensures that there is no other reference.
+        // SAFETY: as in `at`, and `&mut self` excludes other references.
         unsafe { self.first.add(index.into() as usize % N).as_mut() }
     }
 
@@ -325,8 +325,8 @@ impl SparseMemory {
     pub fn make_ready(&self, index: impl Into<u32>) {
         let at = self.first + index.into() as usize % self.entries * self.entry;
         let from = at / PAGE * PAGE;
-        // SAFETY: faulting pages in changes no contents, whoever may have the range by now, and
-        // fails where nothing is mapped.
+        // SAFETY: faulting pages in changes no contents, even if the range has another owner by
+        // now, and fails where nothing is mapped.
         let _ = unsafe {
             let first = std::ptr::without_provenance_mut(from);
             madvise(first, at + self.entry - from, Advice::LinuxPopulateWrite)

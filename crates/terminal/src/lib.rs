@@ -62,7 +62,7 @@ pub fn ended(status: ExitCode) -> ExitCode {
     }
 }
 
-/// Prints to standard output, without a line's end; ignores a closed one: whoever reads the first
+/// Prints to standard output, without a line's end; ignores a closed one: a reader of the first
 /// lines only (`| head`) still gets the report's file. Other failures show in the [status](ended).
 #[macro_export]
 macro_rules! put {

@@ -120,7 +120,7 @@ fn wait(file: Option<&Path>) {
             }
             let read = rustix::io::read(fd, &mut bytes).unwrap_or(0);
             newline |= bytes[..read].contains(&b'\n');
-            // An input that has ended says nothing more; the file does.
+            // An ended input reports nothing more; the file does.
             read > 0
         });
         if newline {

@@ -15,7 +15,7 @@
 //! | another, or none within a second, or data without any | interactive: banner, prompt, echo, line editing |
 //!
 //! A line of a `vppctl` session also ends at a NUL, or where nothing follows for a second: a client
-//! that pipes text without a last line feed would otherwise wait for ever.
+//! that pipes text without a last line feed would otherwise wait endlessly.
 
 mod editor;
 mod keys;

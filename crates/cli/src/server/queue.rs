@@ -141,7 +141,7 @@ impl ReplySink for Sink {
 impl Drop for Sink {
     fn drop(&mut self) {
         if !self.finished {
-            // The main thread dropped the job: a session must not wait for ever.
+            // The main thread dropped the job: a session must not wait endlessly.
             let text = "the command was dropped\n".to_owned();
             let _ = self.send(Reply::Done { text, status: Status::Failed(-1) });
         }

@@ -231,7 +231,7 @@ impl Classifier {
     pub fn chain(&self, first: u32) -> Vec<u32> {
         let next = |index: &u32| self.tables.get(index)?.next;
         let first = self.tables.contains_key(&first).then_some(first);
-        // Chains have no loops; the bound is for whoever breaks that.
+        // Chains have no loops; the bound is for a fault in that.
         std::iter::successors(first, next).take(MAX_TABLES).collect()
     }
 

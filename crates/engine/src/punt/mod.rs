@@ -62,7 +62,7 @@ pub struct ReasonDecl {
 pub struct Reason(u16);
 
 impl Reason {
-    /// Returns the number as the binary API has it.
+    /// Returns the number in the binary API.
     pub const fn number(self) -> u32 {
         self.0 as u32
     }
@@ -91,7 +91,7 @@ pub enum PuntError {
     Taken {
         /// The reason.
         reason: String,
-        /// The node that has it.
+        /// Node that has the reason.
         node: &'static str,
     },
     /// Too many ports are punted.
@@ -174,7 +174,8 @@ impl Punt {
             || receivers.hosts.contains(&rx_if)
     }
 
-    /// Returns whether a [host](set_hosts) takes what the router has no use for of an interface.
+    /// Returns whether a [host](set_hosts) takes the packets of an interface that the router does
+    /// not handle.
     #[inline]
     pub fn has_host(&self, guard: &Guard<'_>, rx_if: SwIfIndex) -> bool {
         self.0.load(guard).hosts.contains(&rx_if)

@@ -290,7 +290,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.watched.touch_all(c, (self.link, self.id));
     }
 
-    /// Has subscribers of [`WatchedRoutes`] hear of changes of a prefix's route, or no longer.
+    /// Starts or stops events of [`WatchedRoutes`] about changes of a prefix's route.
     pub fn watch(&mut self, prefix: Prefix<A>, on: bool) {
         self.watched.set(prefix, on);
     }

@@ -1,11 +1,11 @@
 //! The bound of circles: a packet that goes round in the graph ends here, and with it the worker's
 //! loop.
 //!
-//! No node can know that the graph leads back to it: translations, look-ups in other tables, rules
-//! and bridges are put together by whoever configures them, and what changes no TTL could go round
-//! for ever. Counting steps in every packet would cost more than most nodes do. A worker therefore
-//! counts the steps of its loop, which are few for each packet that came in, and looks at single
-//! packets only when they are many:
+//! No node can know that the graph leads back to it: users combine translations, look-ups in other
+//! tables, rules and bridges, and a packet whose TTL does not change could go round endlessly.
+//! Counting steps in every packet would cost more than most nodes do. A worker therefore counts the
+//! steps of its loop, which are few for each packet that came in, and looks at single packets only
+//! when they are many:
 //!
 //! * Once a loop has taken [`FREE`] steps and [`EACH`] more for each packet that came in, each
 //!   further step is counted in the packet that takes it, and ends a packet that has [`MOST`].

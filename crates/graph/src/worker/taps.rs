@@ -224,7 +224,7 @@ impl Taps {
         count >= due || (offload && due != NEVER)
     }
 
-    /// Notes that packets were counted which no tap is to see: they are no part of what taps skip.
+    /// Notes that packets were counted which no tap sees: they are no part of what taps skip.
     pub(super) fn let_pass<const A: usize>(&mut self, sw_if: SwIfIndex, packets: u64) {
         if self.gates[A].at(sw_if).taps == 0 {
             return;

@@ -62,7 +62,7 @@ crate::zeroable! {
     pub(super) struct Tail {
         /// Leaf and length of the longest route up to /32 around it; 0 if there is none.
         fallback: AtomicU32,
-        /// Lengths 33 to 47 that there are.
+        /// Existing lengths 33 to 47.
         lengths: AtomicU32,
     }
 }
@@ -105,9 +105,9 @@ fn flip(word: u64, bit: u8, there: bool) -> u64 {
 crate::zeroable! {
     /// The lengths of the routes in a /48, if any are longer.
     pub(super) struct Site {
-        /// Lengths 65 to 128 that there are.
+        /// Existing lengths 65 to 128.
         long: AtomicU64,
-        /// Lengths 49 to 64 that there are.
+        /// Existing lengths 49 to 64.
         middle: AtomicU32,
     }
 }

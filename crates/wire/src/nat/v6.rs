@@ -97,7 +97,7 @@ pub fn rewrite(l3: &mut [u8], to: &Ends, partial: bool) -> bool {
 }
 
 /// Rewrites the addresses of any packet, and the ports if it has some. The packet that an ICMPv6
-/// error quotes is left as it is. Returns false as [`rewrite`] does, but for messages.
+/// error quotes is left as it is. Returns false like [`rewrite`], except for messages.
 #[must_use]
 pub fn readdress(l3: &mut [u8], to: &Ends, partial: bool) -> bool {
     apply(l3, to, partial, true)
