@@ -51,7 +51,8 @@ impl Default for ExportSettings {
 
 /// Sends datagrams to another collector, too.
 ///
-/// # Errors If it cannot be sent to, exists already, or exceeds the limit.
+/// # Errors
+/// If it cannot be sent to, exists already, or exceeds the limit.
 pub fn add_collector(c: &mut Control, collector: CollectorConfig) -> Result<(), SFlowError> {
     collector.check().map_err(SFlowError::Collector)?;
     {
