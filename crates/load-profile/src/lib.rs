@@ -101,7 +101,8 @@ impl Profile {
 
     /// Reads a built-in profile.
     ///
-    /// # Errors [`Problems`] if no profile has that name, or with unsuitable tunables.
+    /// # Errors
+    /// [`Problems`] if no profile has that name, or with unsuitable tunables.
     pub fn builtin(name: &str, tunables: &[(String, String)]) -> Result<Profile, Problems> {
         match BUILTINS.iter().find(|builtin| builtin.name == name) {
             Some(builtin) => Profile::parse(name, builtin.text, tunables),
