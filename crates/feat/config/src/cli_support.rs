@@ -84,7 +84,6 @@ impl Shown {
     }
 }
 
-/// JSON of a plan.
 fn plan_json(plan: &Plan) -> Value {
     let step = |s: &Step| json!({ "phase": s.phase.word(), "command": s.command, "path": s.path });
     plan.steps.iter().map(step).collect()

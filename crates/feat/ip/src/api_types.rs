@@ -214,7 +214,6 @@ fn masked<A: Address>(prefix: Prefix) -> Result<IpPrefix<A>, Retval> {
     IpPrefix::new(addr, len).map_err(|e| Retval::INVALID_PREFIX_LENGTH.because(e))
 }
 
-/// Version of a prefix.
 pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
     Ok(Version::of_ip(prefix.parts()?.0))
 }

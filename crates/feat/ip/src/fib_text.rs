@@ -21,7 +21,6 @@ pub(crate) enum Detail {
 /// Maximum depth of nested load balances shown.
 const MAX_DEPTH: usize = 4;
 
-/// Heading of a table.
 pub(crate) fn heading<A: Address>(ip: &Ip<A>, table: TableId) -> String {
     let users =
         ip.addresses.keys().filter(|i| ip.table_of(**i) == table && !ip.addresses(**i).is_empty());
@@ -178,7 +177,6 @@ fn counted_json(counts: Combined) -> Value {
     json!({ "packets": counts.packets, "bytes": counts.bytes })
 }
 
-/// JSON of a route.
 pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Value {
     let path = |(p, why): (&Path, Option<String>)| {
         let named = PathText::of(p, Version::of::<A>()).map(|i| c.interface_name(i));

@@ -45,7 +45,6 @@ impl FlushFilter {
 /// Receives the number of entries flushed.
 pub(crate) type Done = Box<dyn FnOnce(u32)>;
 
-/// A flush.
 struct FlushJob {
     filter: FlushFilter,
     /// Entries with this serial or a later one stay.

@@ -253,7 +253,6 @@ impl Mapping {
 }
 
 impl Index {
-    /// Adds a mapping.
     pub(crate) fn add(&mut self, number: u64, mapping: Mapping, is_pooled: bool) {
         let mapping = Arc::new(mapping);
         let of_hosts = mapping.of_hosts();

@@ -110,7 +110,6 @@ impl Section<Control> for Settings {
     }
 }
 
-/// Settings of a family.
 fn settings(family: Version, doc: &Doc<'_>, out: &mut Draft) {
     let default = Config::default();
     let set = |what: String| format!("set ip neighbor-config {} {what}", family.protocol());

@@ -11,7 +11,6 @@ use thalweg_fib::forwarding::UNRESOLVED;
 use thalweg_fib::{Forwarding, Member};
 use thalweg_graph::Control;
 
-/// A group.
 struct Group {
     number: u32,
     /// The object that it leads to; `None` if no hop is over a twin.
