@@ -240,7 +240,6 @@ impl Device {
         Ok(())
     }
 
-    /// Ends the window.
     pub(super) fn end_window(&mut self) {
         self.change(Change::Judging(false));
         self.set_judging(false);

@@ -201,7 +201,6 @@ fn device(under: &Under) -> Device {
     Device { configuration, counters_from: counters_from.into(), ..Device::default() }
 }
 
-/// Goals of a search.
 pub(super) fn goals(goals: &[thalweg_load::search::Goal]) -> Vec<Goal> {
     let goal = |goal: &thalweg_load::search::Goal| Goal {
         name: goal.name.clone(),

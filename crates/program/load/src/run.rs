@@ -181,7 +181,6 @@ impl Args {
         Ok((streams, connections))
     }
 
-    /// Load of streams.
     fn load_of_streams(&self, work: &Work) -> Result<Load> {
         let load = self.load.as_deref().unwrap_or("1");
         let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;

@@ -43,7 +43,6 @@ impl Ports {
         self.0.iter().flatten().map(String::as_str)
     }
 
-    /// The pairs.
     pub(crate) fn pairs(&self) -> Vec<[&str; 2]> {
         self.0.iter().map(|pair| pair.each_ref().map(String::as_str)).collect()
     }
