@@ -139,7 +139,6 @@ enum Prepared {
     Ring(Arc<Ring>),
 }
 
-/// A stream.
 pub(crate) struct Stream {
     pub(crate) spec: StreamSpec,
     number: usize,

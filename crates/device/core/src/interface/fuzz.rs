@@ -86,7 +86,6 @@ fn a_match([how, outer, inner]: [u8; 3]) -> TagMatch {
     }
 }
 
-/// Looks a frame up.
 fn look_up(subs: &Subs, all: &Model, frame: &[u8]) {
     let (found, wanted) = (subs.find(frame), expected(all, frame));
     assert_eq!(found, wanted, "{frame:02x?} among {all:?}");
