@@ -145,7 +145,6 @@ impl Kind {
         }
     }
 
-    /// Writes a value.
     pub(crate) fn write(self, value: u128) -> String {
         match self {
             Kind::Number => value.to_string(),
