@@ -76,7 +76,6 @@ impl Activity {
     }
 }
 
-/// A session.
 pub(super) struct Session<D> {
     stream: Stream,
     config: Arc<SessionConfig>,

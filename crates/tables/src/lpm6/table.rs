@@ -361,7 +361,6 @@ impl Table {
 
     // The owner's side.
 
-    /// Returns a block.
     pub(super) fn block(&self, class: usize, index: u32) -> Option<&dyn Places> {
         let (small, medium, large) = &self.blocks;
         match class {
