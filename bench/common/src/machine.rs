@@ -9,8 +9,8 @@ use thalweg_graph::clock;
 /// Properties of a machine that comparisons of figures need.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
-    /// The processor: its name, and where there are numbers, its family and model, as a virtual
-    /// machine's name may stand for several kinds.
+    /// The processor: its name, and its family and model if they have numbers, as a virtual
+    /// machine's name may mean several kinds.
     pub cpu: String,
     /// Processors that this process may use.
     pub cores: usize,

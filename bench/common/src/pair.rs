@@ -1,6 +1,6 @@
-//! Ratio of the work of two processors to that of one, by loops that know nothing of packets. The
-//! processors of a virtual machine may be two threads of one core, whatever its topology says, and
-//! that changes with the host's mood: without it, two workers compared with one say little.
+//! Ratio of the work of two processors to that of one, by loops without packets. The processors of
+//! a virtual machine may be two threads of one core, whatever its topology says, and that changes
+//! with the host's mood: without it, two workers compared with one say little.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::series::Spread;
 
-/// A loop that knows nothing of packets.
+/// A loop without packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Bare {
     /// Arithmetic that fills all units of a core: two threads of one core share those.
@@ -200,8 +200,8 @@ pub fn spin(cpu: usize, over: &AtomicBool) {
     }
 }
 
-/// Does something while all processors but the last keep busy, but give way to who has something to
-/// do there: whether the others are awake says by up to a percent how fast the last one is.
+/// Does something while all processors but the last keep busy, but give way to other work there:
+/// whether the others are awake says by up to a percent how fast the last one is.
 pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
     /// Tells threads to end even if what is done panics.
     struct Over<'o>(&'o AtomicBool);

@@ -1,5 +1,5 @@
-//! A worker's loops while something great goes on, compared with a loop that knows nothing of
-//! packets: machines pause by themselves.
+//! A worker's loops during a large operation, compared with a loop without packets: machines pause
+//! by themselves.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use thalweg_testkit::Running;
 
 const PROGRAM: &str = "usr/bin/dpdk-testpmd";
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Packet buffers, as many as the router that it is compared with has.
+/// Packet buffers: the number of the router that it is compared with.
 const BUFFERS: usize = 16_384;
 
 /// A testpmd that forwards on one processor and takes its commands from here.

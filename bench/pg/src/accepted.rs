@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// A path may take so much more than was accepted.
+/// Share by which a path may exceed what was accepted.
 pub const TOLERANCE: f64 = 0.03;
 
 /// Instructions per packet of each path at each level.

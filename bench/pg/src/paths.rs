@@ -541,7 +541,7 @@ pub mod nat {
     /// Flows for one of two workers, in the order of their numbers, none of which the other one
     /// gets; if workers are `apart`, their hosts are that worker's.
     pub fn flows(worker: usize, apart: bool) -> impl Iterator<Item = u32> {
-        // Numbers enough that half of the hosts are as many as are needed, however they fall.
+        // Numbers enough for the hosts that are needed, however they fall.
         const ALL: u32 = 1 << 22;
         let mine = move |n: &u32| !apart || owner(source(*n).0, 2) == worker;
         (0..ALL).map(move |n| n + (worker as u32) * ALL).filter(mine)

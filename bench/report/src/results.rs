@@ -59,7 +59,7 @@ pub struct Ran {
     pub name: String,
     /// Seconds that it took.
     pub seconds: f64,
-    /// The end of what it said, if it failed.
+    /// Last output, if it failed.
     pub failed: Option<String>,
 }
 
