@@ -337,7 +337,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The agent by itself hears the same samples, and sends them as datagrams.
+    /// The agent alone hears the same samples, and sends them as datagrams.
     fn agent(&mut self) -> Result<()> {
         // All datagrams come at once, and are read when there is time.
         fs::write("/proc/sys/net/core/rmem_max", ROOM.to_string())?;

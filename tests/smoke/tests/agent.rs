@@ -1,4 +1,4 @@
-//! The sFlow agent: by itself, and where collectors and settings come and go.
+//! The sFlow agent: alone, and with collectors and settings that come and go.
 
 use std::collections::HashMap;
 use std::fs;
@@ -232,7 +232,7 @@ lab_test! {
         seen.take_until(&collector, "another hundred samples", flows(more))?;
         seen.take_until(&collector, "three samples of counters", |seen| seen.counters > 2)?;
         flood.stop()?;
-        // The router may still have some of the flood to process: all three agree in the end.
+        // The router may still have some of the flood to process: all three agree at last.
         wait_until_seen(WAIT_LIMIT, "all that was sampled to be sent and to come", || {
             let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
             seen.take_all(&collector).map_err(|e| format!("{e:#}"))?;

@@ -23,7 +23,7 @@ fn startup(dir: &Path, text: &str) -> Result<std::path::PathBuf> {
     Ok(path)
 }
 
-/// Starts a router that has to end by itself, badly.
+/// Starts a router that has to end with an error.
 fn fails(text: &str) -> Result<Output> {
     let dir = tempfile::tempdir()?;
     let path = startup(dir.path(), text)?;

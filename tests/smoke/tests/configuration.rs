@@ -340,7 +340,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A configuration that cuts off who applied it returns by itself.
+    /// A configuration that cuts off its user is taken back automatically.
     fn what_nobody_confirms_is_taken_back() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &Config::empty())?;

@@ -560,7 +560,7 @@ lab_test! {
         let full = full.into_iter().fold(0.0, f64::max) * 4.0 / alone;
         ensure!(full >= 0.9, "{full:.2} of the pace among a million");
         tcp_both_ways(&lab)?;
-        // The table is full of them, and new connections come through all the same.
+        // The table is full of them, and new connections still come through.
         router.cli(&format!("set conntrack limit {}\nset conntrack when-full recycle", total / 2))?;
         connections(&lab, 8000, 800)?;
         let shown: Value = router.json("show conntrack summary")?;

@@ -210,7 +210,7 @@ fn translated(workers: usize, offloads: Offloads) -> Result<()> {
     }
     ensure!(joined(server)?.iter().all(|peer| *peer == lab.left.addr), "the source has changed");
     tcp_both_ways(&lab)?;
-    // An error about a datagram comes back to who has sent it, with what it quotes.
+    // An error about a datagram comes back to its sender, with what it quotes.
     let refused = ask_nobody(&lab, LIMIT)?.err().context("nobody answers on that port")?;
     ensure!(refused.kind() == ErrorKind::ConnectionRefused, "{refused}");
     let shown = router.cli("show conntrack")?;

@@ -91,7 +91,7 @@ lab_test! {
         edge.reaches()?;
         assert_eq!((edge.index()?, edge.routes()?), (index, routes));
         assert_eq!(edge.twin()?, before);
-        // Nothing was set that was so already.
+        // Values in force were not set again.
         let shown = edge.router.json("show lcp")?;
         assert_eq!(shown["namespaces"][0]["orders"], 0, "{shown}");
         // The pair's end is the twin's, and what is kept goes with it.

@@ -119,7 +119,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Half a table or a report on standard output is a failure; a reader that has enough is none.
+    /// Half a table or a report on standard output is a failure; a reader that has enough is not.
     fn output_that_is_lost_is_said() {
         let dir = TempDir::new()?;
         let file = dir.path().join("run.json");

@@ -436,7 +436,7 @@ lab_test! {
         provider.stop()
     }
 
-    /// Routers of the core know nothing of IPv6 but how to answer (RFC 4798, RFC 4659).
+    /// Routers of the core know only how to answer in IPv6 (RFC 4798, RFC 4659).
     fn ipv6_crosses_a_core_of_ipv4() {
         let provider = Provider::new()?;
         provider.reach()?;
