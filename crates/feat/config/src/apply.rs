@@ -378,7 +378,7 @@ impl Apply {
                     self.lost.insert(step.key, Lost { why, absent: None });
                     return Ok(None);
                 }
-                // Commands before it may have said something, which is not about it.
+                // Commands before it may have reported something absent, which is not about it.
                 let _ = take_absent(c);
                 match Script::typed(step.command.clone()) {
                     Ok(script) => (step, Execution::new(script)),

@@ -56,7 +56,7 @@ pub enum AddressError {
         /// Addresses that the interface has.
         has: String,
     },
-    /// The interface has the address by itself.
+    /// The interface got the address automatically.
     #[error("`{0}` has {1} by itself; another link-local address replaces it")]
     NotDeletable(String, String),
     /// A configured route leads the subnet elsewhere.

@@ -540,7 +540,7 @@ fn routes<A: Address>(
         for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
             let name = via.place.interface().copied().unwrap_or_default();
             let text = format!("there is no interface `{name}' in this document");
-            // One path of several is wrong by itself.
+            // One path of several is wrong.
             let path = match found.node.list() {
                 [] => found.path.clone(),
                 _ => format!("{}[{i}]", found.path),

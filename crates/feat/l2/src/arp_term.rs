@@ -111,7 +111,7 @@ const QUIET: Duration = Duration::from_secs(10);
 /// Hosts remembered meanwhile.
 const MAX_HEARD: usize = 1 << 14;
 
-/// The topic of who asks.
+/// Topic of hosts that ask.
 pub(crate) struct ArpTopic(pub(crate) Topic);
 
 pub(crate) fn init(c: &mut Control) {

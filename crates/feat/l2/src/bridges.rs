@@ -189,7 +189,7 @@ impl Domain {
     pub(crate) fn group(&self, sw_if: SwIfIndex) -> u8 {
         self.ports.get(&sw_if).map_or(0, |port| port.group)
     }
-    /// Returns the flags of a port; all for an interface that is none.
+    /// Returns the flags of a port; all for an interface that is no port.
     pub fn flags(&self, sw_if: SwIfIndex) -> PortFlags {
         self.ports.get(&sw_if).map_or(PortFlags::ALL, |port| port.flags)
     }

@@ -44,7 +44,7 @@ pub enum L2Error {
     /// The MAC address is not unicast.
     #[error("a unicast MAC address expected, not a multicast or zero address")]
     NotUnicast,
-    /// The tag cannot be said in a document.
+    /// A document cannot express the tag.
     #[error("a tag has up to 63 bytes, without quotes and control characters")]
     Tag,
     /// The address is not in the table.

@@ -1,5 +1,5 @@
 //! Linux control plane: interfaces have twins in the kernel, for routing daemons and other programs
-//! that know nothing of the router.
+//! that do not know the router.
 //!
 //! A *pair* is an interface (VPP: *phy*) with its *twin*, a device of the kernel, and the router's
 //! end of that (VPP: *host*), a TAP.

@@ -21,7 +21,7 @@ pub struct Twin {
     pub has_no_device: bool,
 }
 
-/// The interface that a twin stands for.
+/// Interface of a twin.
 #[derive(Clone, Copy, Debug)]
 pub struct Original {
     /// The interface.
@@ -48,7 +48,7 @@ impl Table {
         self.twins.get(phy)?.as_ref()
     }
 
-    /// Returns the interface that a router's end stands for.
+    /// Returns the interface of a router's end.
     #[inline]
     pub fn original(&self, host: SwIfIndex) -> Option<&Original> {
         self.originals.get(host)?.as_ref()

@@ -1,5 +1,5 @@
 //! IP packets whose last label was popped: what is checked of them (RFC 1812 section 5.2.2, RFC
-//! 8200 section 3), and the nodes that have them sent or looked up.
+//! 8200 section 3), and the nodes that send them or look them up.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;

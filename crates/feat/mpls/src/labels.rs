@@ -220,7 +220,7 @@ impl Mpls {
 /// Adds a label table, unless it exists; an empty name takes its name away, none leaves it.
 ///
 /// # Errors
-/// If there are too many, or the name cannot be said.
+/// If there are too many, or the name is invalid.
 pub fn add_table(c: &mut Control, id: TableId, name: Option<&str>) -> Result<(), MplsError> {
     // A command line and a document have to say it.
     let odd = |c: char| c.is_control() || c.is_whitespace() || "'\"{}|#\\".contains(c);

@@ -81,7 +81,7 @@ pub struct RouterHeard {
     pub reachable_ms: u32,
     /// Milliseconds between solicitations, 0 for unspecified.
     pub retransmit_ms: u32,
-    /// MTU of the link, 0 if it is not said.
+    /// MTU of the link, 0 if it is not advertised.
     pub mtu: u32,
     /// Its prefixes, up to [`MAX_PREFIXES`].
     pub prefixes: Vec<RouterPrefix>,

@@ -221,7 +221,8 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, new: &Unresolved| {
         let state = c.state::<Neighbors>();
         for (sw_if, ip) in &new.0 {
-            // Some need no answer: that of a broadcast address, or of who was heard meanwhile.
+            // Some need no answer: that of a broadcast address, or of a neighbour that was heard
+            // meanwhile.
             let forwarding = c.state::<Forwarding>();
             let has_mac = |link: LinkType| {
                 forwarding.borrow().find(*sw_if, link, *ip).is_none_or(|a| a.mac.is_some())

@@ -154,7 +154,7 @@ pub struct Config {
     pub link_layer: bool,
     /// Solicitations of hosts with an address are answered to them alone.
     pub unicast: bool,
-    /// Advertisements say that the router is none any more: their lifetime is 0.
+    /// Advertisements say that the router stops: their lifetime is 0.
     pub cease: bool,
     /// Lifetime as a default router in seconds, 0 for none.
     pub lifetime: u16,

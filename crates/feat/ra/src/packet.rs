@@ -92,7 +92,7 @@ pub(crate) fn solicitation(way: &Way) -> Vec<u8> {
     way.frame(message)
 }
 
-/// An advertisement. With `cease`, it says that the router is none any more.
+/// An advertisement. With `cease`, it says that the router stops.
 pub(crate) fn advertisement(
     way: &Way,
     config: &Config,
@@ -102,7 +102,7 @@ pub(crate) fn advertisement(
 ) -> Vec<u8> {
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let lifetime = if cease { 0 } else { config.lifetime };
-    // A router that is none has no preference (RFC 4191 section 2.2).
+    // A router that stops has no preference (RFC 4191 section 2.2).
     let preference = if lifetime == 0 { 0 } else { config.preference.bits() };
     let flags = flag(config.managed, 0x80) | flag(config.other, 0x40) | preference;
     let mut m = vec![kind::ROUTER_ADVERTISEMENT, 0, 0, 0, config.hop_limit, flags];

@@ -217,7 +217,7 @@ fn ip6_prefix(text: &str) -> Option<(Ipv6Addr, u8)> {
     }
 }
 
-/// Reads all settings but the prefixes; what is not said is as by default.
+/// Reads all settings but the prefixes; missing ones have their defaults.
 fn read(node: &Node) -> Config {
     let usual = Config::default();
     let flag = |key: &str, usual: bool| node.get(key).and_then(Node::bool).unwrap_or(usual);

@@ -88,7 +88,7 @@ impl Countdown {
         Some(passed)
     }
 
-    /// The same for `n` packets behind `passed` others, of which none is due: one comparison says
+    /// The same for `n` packets behind `passed` others that were not due: one comparison says
     /// whether a sample is among them, and that it is none of those.
     #[inline(always)]
     pub(crate) fn next_behind(&mut self, passed: u64, n: u64, random: &mut Random) -> Option<u64> {

@@ -234,7 +234,7 @@ pub struct SFlow {
     service: Result<service::Handle, String>,
     /// Sub-interfaces whose drops are reported, and those for which that is to change.
     subs: BTreeSet<SwIfIndex>,
-    /// Interfaces that a device of the system stands for.
+    /// Interfaces with a device of the system.
     twins: BTreeSet<SwIfIndex>,
     changing: VecDeque<(SwIfIndex, bool)>,
     /// The service was given reasons a moment ago.
@@ -318,8 +318,8 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// Follows which device of the system stands for an interface. The first that has one, and the
-/// last, change the numbers of all.
+/// Follows the system's device for an interface. The first that has one, and the last, change the
+/// numbers of all.
 fn follow_twin(c: &mut Control, sw_if: SwIfIndex) {
     let has_twin = interface::view(c, sw_if).is_ok_and(|view| view.twin.is_some());
     let is_for_all = {

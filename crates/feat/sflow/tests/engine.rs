@@ -117,8 +117,7 @@ fn headers_are_cut_to_what_datagrams_hold() {
     lab.close();
 }
 
-/// Samples of which the service has to put so much into datagrams that it takes several times as
-/// long as a worker.
+/// Header size at which the service takes several times as long as a worker.
 const LONG: &str = "sflow header-bytes 256";
 
 #[test]

@@ -49,7 +49,7 @@ struct Router {
     socket: UdpSocket,
     taken: Vec<Taken>,
     discards: Vec<Discard>,
-    /// Samples that were lost, as the last one said.
+    /// Samples that were lost, by the last one.
     lost: u32,
 }
 

@@ -445,7 +445,7 @@ impl EthernetInput {
             else {
                 return Verdict::drop(SHORT);
             };
-            // A priority tag says nothing of a VLAN (IEEE 802.1Q-2018 section 6.9).
+            // A priority tag names no VLAN (IEEE 802.1Q-2018 section 6.9).
             if u16::from_be_bytes([a, b]) & 0xfff == 0 {
                 (kind, header) = (u16::from_be_bytes([c, d]), HEADER + 4);
             }

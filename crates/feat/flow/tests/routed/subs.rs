@@ -148,7 +148,7 @@ fn both_ways(lab: &mut Lab) {
     assert_eq!(lab.c.interface_totals(plain).rx_packets, 1);
 }
 
-/// Rules see what a sub-interface receives, in layer 2 and 3, and nothing of its neighbours.
+/// Rules see what a sub-interface receives, in layer 2 and 3, and no packets of its neighbours.
 #[test]
 fn rules_are_those_of_a_sub_interface() {
     for n in [1, 60] {
@@ -241,7 +241,7 @@ fn what_goes_in_use_disturbs_nothing_else() {
     for gone in ["test0.10", "test1.20", "test0.30", "loop0"] {
         assert!(interface::find(&lab.c, gone).is_err(), "{gone}");
     }
-    // The numbers are free, and new ones have nothing of the old.
+    // The numbers are free, and new ones inherit nothing from the old.
     sub(&mut lab, 0, 10);
     lab.receive(0, vec![datagram(0, 10, [(inside(10, 2), 1), (ip(2, 2), 53)])]);
     let sent = lab.sent();

@@ -490,7 +490,7 @@ fn fields_of_ipv6_are_set() {
     lab.close();
 }
 
-/// Headers that end early, chains and lengths that lie: nothing of it passes or ends a worker.
+/// Headers that end early, chains and lengths that lie: no such packet passes, or ends a worker.
 #[test]
 fn malformed_packets_are_invalid() {
     for workers in WORKERS {

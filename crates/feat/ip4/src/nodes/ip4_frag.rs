@@ -104,7 +104,7 @@ pub fn fragments(
 pub enum Failure {
     /// The pool has too few buffers.
     NoBuffers,
-    /// The packet claims to be a GSO packet, but is none.
+    /// The packet claims to be a GSO packet, but is not one.
     Gso,
     /// The MTU leaves no room for data.
     SmallMtu,

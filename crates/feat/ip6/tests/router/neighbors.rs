@@ -190,7 +190,7 @@ fn link_local_addresses_can_be_chosen() {
 }
 
 /// A message without a link-layer address teaches the frame's source: bytes in its addresses that
-/// look like a tag's are none.
+/// look like a tag are no tag.
 #[test]
 fn senders_without_an_option_are_learned_by_their_frames() {
     for (at, byte) in [(2, 0x81), (2, 0x88), (2, 0x91), (4, 0x81)] {

@@ -157,7 +157,7 @@ fn learned(lab: &Lab) -> u32 {
 }
 
 /// A flood of addresses by two workers, with a limit that falls and flushes meanwhile. Hosts that
-/// are configured lose nothing, and hosts that move are found in the end.
+/// are configured lose nothing, and hosts that move are found at last.
 #[test]
 fn floods_of_addresses() {
     let mut lab = lab(2);

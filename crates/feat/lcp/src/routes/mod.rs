@@ -168,7 +168,7 @@ fn leave(c: &mut Control) {
     c.after(Duration::ZERO, leave);
 }
 
-/// Has routes over the links of next hops taken again, or all, if there are none.
+/// Applies routes over the links of next hops again; all, if `hops` is empty.
 fn offer(c: &Control, id: NamespaceId, hops: &[NextHop]) {
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();

@@ -88,7 +88,7 @@ struct Twin {
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
     found: BTreeSet<Prefixed>,
-    /// Addresses of the twin that the interface cannot have; the log has said why.
+    /// Addresses of the twin that the interface cannot have; the log has the reason.
     refused: BTreeSet<Prefixed>,
     /// Neighbours that the interface has from the twin, as Linux has written them.
     neighbours: BTreeSet<IpAddr>,

@@ -154,8 +154,7 @@ fn set_link_local(c: &mut Control, phy: SwIfIndex, ip: Option<IpAddr>) {
     }
 }
 
-/// Gives the interface addresses that the twin has by itself, and takes away those of them that it
-/// has no longer.
+/// Gives the interface the twin's own addresses, and takes away those that the twin has lost.
 fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
     let borrowed: BTreeSet<Prefixed> = match pair(c, phy) {
         Some(pair) => wanted::addresses(c, &pair, options::get(c).sync_unnumbered),

@@ -36,8 +36,8 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     };
     let mut change = Change::default();
     let denied = &twin.denied;
-    // Frames to another MAC address are not for the twin. The kernel has those of VLAN links
-    // follow the link below.
+    // Frames to another MAC address are not for the twin. In the kernel those of VLAN links follow
+    // the link below.
     let mac = view.mac.octets();
     if pair.made == Made::Tap && known.mac != Some(view.mac) && denied.mac != Some(mac) {
         known.mac = Some(view.mac);

@@ -8,7 +8,7 @@
 //! `ip6-icmp-error-reply`, so that what translated the packet restores the quote. Otherwise
 //! `mpls-lookup` or `mpls-output`: the message goes on along the path of the packet, whose end
 //! knows the sender (RFC 3032 section 2.3.2). Behind several labels is a customer's packet: routes
-//! of the core say nothing of its sender, even if one matches. Bytes that are no whole IP packet
+//! of the core do not lead to its sender, even if one matches. Bytes that are no whole IP packet
 //! are not answered: no label says that they are one.
 
 use crate::behind::{IpBehind, ip_behind};

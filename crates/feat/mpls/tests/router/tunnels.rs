@@ -217,7 +217,7 @@ fn pseudowires_are_ports_of_a_bridge_domain() {
     let mut flooded: Vec<_> = lab.sent().iter().map(|(_, f)| carried(f, false).0).collect();
     flooded.sort_unstable();
     assert_eq!(flooded, [[60], [61]]);
-    // The other end of one wire answers: the other wire hears nothing of it.
+    // The other end of one wire answers: the other wire does not get it.
     let mut answer = frame.clone();
     answer[..12].rotate_left(6);
     let sent = lab.forward(1, &Packet::new().mpls(71).payload(&answer), 1);

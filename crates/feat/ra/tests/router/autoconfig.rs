@@ -44,7 +44,7 @@ fn addresses_and_routes_come_and_go() {
     lab.advertise(0, b, &advertisement(1800, 0x08, &[]));
     let text = route(&mut lab);
     assert!(!text.contains("fe80::a") && text.contains("fe80::b"), "{text}");
-    // The router announces that it is none any more; the other one just falls silent.
+    // The router announces that it stops; the other one just falls silent.
     lab.advertise(0, b, &advertisement(0, 0, &[]));
     assert!(route(&mut lab).contains("fe80::a"));
     lab.wait(1_801_000);
@@ -161,7 +161,7 @@ fn advertisements_that_lie_do_little() {
     lab.close();
 }
 
-/// Any MTU may be said; nothing of it is believed by a router, whose user sets its MTUs.
+/// Any MTU may be advertised; a router believes none, as its user sets the MTUs.
 #[test]
 fn odd_mtus_change_nothing() {
     let mut lab = router();
@@ -303,7 +303,7 @@ fn prefixes_of_configured_addresses_are_given_up() {
     lab.close();
 }
 
-/// A router that once said that it stays for ever does not keep others out for ever.
+/// A router that once advertised itself without end does not keep others out.
 #[test]
 fn silent_routers_and_prefixes_make_room() {
     let mut lab = router();

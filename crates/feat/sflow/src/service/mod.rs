@@ -60,7 +60,7 @@ pub struct PortSetup {
     pub generation: u32,
     /// Totals under its number before it came.
     pub born: IfTotals,
-    /// Its number among the system's devices, if any stands for it.
+    /// Its number among the system's devices, if it has one.
     pub os_index: Option<u32>,
 }
 
@@ -564,7 +564,7 @@ mod tests {
         }
     }
 
-    /// The service sleeps, as no interface has sFlow: samples that come all the same are dropped.
+    /// The service sleeps, as no interface has sFlow: samples that still come are dropped.
     #[test]
     fn many_samples_wake_the_service() {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
