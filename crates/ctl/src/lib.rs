@@ -1,5 +1,5 @@
 //! `thalctl`: runs commands on a running router, and writes one file for support. The program links
-//! nothing of the router.
+//! no part of the router.
 
 #![forbid(unsafe_code)]
 

@@ -189,7 +189,7 @@ impl Args {
         Ok(work)
     }
 
-    /// Returns the reason why a search would say nothing of the device.
+    /// Returns the reason why a search would not judge the device.
     fn refused(&self, alone: &Alone) -> Option<NoResult> {
         let loss = alone.loss?;
         let goals = self.goals();

@@ -31,7 +31,7 @@ const TAIL: Duration = Duration::from_millis(50);
 /// Time between two looks at what runs, in the window and behind it.
 const LOOK: Duration = Duration::from_secs(1);
 const SHORT_LOOK: Duration = Duration::from_millis(100);
-/// Time without a packet after which none is on its way, and the most that is waited.
+/// Time without a packet after which none is on its way, and the longest wait.
 const QUIET: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_secs(2);
 /// Time that the last connections have if the user has had enough.

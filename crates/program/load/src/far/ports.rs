@@ -57,8 +57,8 @@ impl Ports {
         self.names().try_for_each(|name| ways.check("--ports", name, even_needed))
     }
 
-    /// Says which of them are down, and has these set down again when the guard ends: the tester
-    /// sets all of them up.
+    /// Lists those that are down, and sets them down again when the guard ends: the tester sets all
+    /// of them up.
     ///
     /// # Errors
     /// If the guard cannot start.

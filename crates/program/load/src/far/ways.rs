@@ -419,7 +419,7 @@ mod tests {
             Ok(())
         }
 
-        /// An address of another namespace says nothing of this one.
+        /// An address of another namespace does not concern this one.
         fn a_session_elsewhere_has_no_way_here() {
             let (ns, _other) = machine(1)?;
             ns.ip("address add 10.9.0.1/24 dev p0")?;

@@ -5,7 +5,7 @@ use thalweg_device_load::DirectionReport;
 use crate::blame::Place;
 use crate::spot::{Drops, Missing, Side};
 
-/// Share of packets that the tester may fail to send; with more, the trial says nothing of the
+/// Share of packets that the tester may fail to send; with more, the trial does not judge the
 /// device.
 const UNSENT: f64 = 1e-4;
 /// Bytes of a packet on the wire beyond those counted: the FCS; with preamble and gap.

@@ -118,7 +118,7 @@ fn setters_of_devices_are_in_the_scenario_of_documents() {
     }
 }
 
-/// Words that take back, or say what is so anyway: they are typed on the way back.
+/// Words that take back, or repeat a default: they are typed on the way back.
 const BACK: &[&str] = &[
     "all",
     "default",

@@ -13,7 +13,7 @@ use thalweg_graph::Control;
 use thalweg_program_router::configuration::catalog;
 use thalweg_testkit::sized;
 
-/// Values that can be said in another way.
+/// Values that have several spellings.
 fn can_change(node: &Node) -> bool {
     match &node.value {
         Value::Text(_) | Value::Int(_) | Value::List(_) => true,

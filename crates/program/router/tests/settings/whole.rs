@@ -118,7 +118,7 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     same(&first, &second.dump(), "the second start");
     second.stop();
 
-    // Strictly, nothing of it is taken.
+    // Strictly, no part of it is taken.
     let wrong = catalog().unwrap().read("f.yaml", DAMAGED).unwrap_err().to_string();
     assert!(wrong.contains("f.yaml:3:14: interfaces.pg1.mtu: "), "{wrong}");
     let refused = error(&mut router, "config apply");
