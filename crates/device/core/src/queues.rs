@@ -146,7 +146,7 @@ impl Queues {
     }
 
     /// Assigns a queue to a worker, `None`: to the one with the fewest. If that is another worker
-    /// than before, `move_it` has it move from the first to the second.
+    /// than before, `move_it` moves it from the first to the second.
     ///
     /// # Errors
     /// The error of `move_it`; the queue stays where it was then.

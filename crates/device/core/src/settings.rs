@@ -192,7 +192,7 @@ fn are_in_order(all: &Interfaces, shown: &[&InterfaceView]) -> bool {
     !has_tunnels && in_turn.into_iter().all(|(v, index)| v.sw_if == SwIfIndex(index))
 }
 
-/// Writes an interface. `is_in_order`: its index need not be said.
+/// Writes an interface. `is_in_order`: its index is left out.
 fn dump(c: &Control, all: &Interfaces, v: &InterfaceView, is_in_order: bool, out: &mut Dump<'_>) {
     let name = v.name.as_str();
     let local = v.sw_if == SwIfIndex(0);
@@ -206,7 +206,7 @@ fn dump(c: &Control, all: &Interfaces, v: &InterfaceView, is_in_order: bool, out
     }
     match (local, is_in_order) {
         (true, _) => {}
-        // A default need not be said, but is restored.
+        // A default is left out, but restored.
         (false, true) => {
             let item = index_item(name, v.sw_if, String::new());
             let place = ["thalweg", "interfaces", name, "index"];

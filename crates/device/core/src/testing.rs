@@ -372,8 +372,8 @@ impl Lab {
         into as i64 - self.total(out) as i64
     }
 
-    /// Waits until workers are done with all received packets, while the main thread hears nothing
-    /// of what they report.
+    /// Waits until workers are done with all received packets, while the main thread does not read
+    /// their reports.
     pub fn pass(&mut self) {
         let start = Instant::now();
         while !self.has_ended() {

@@ -31,7 +31,7 @@ pub enum LinkBy {
 struct Follower {
     sw_if: SwIfIndex,
     link: LinkBy,
-    /// Number that had begun to follow by then. A list of devices says nothing of one that began
+    /// Number that had begun to follow by then. A list of devices does not describe one that began
     /// after the list was asked for.
     since: u64,
 }

@@ -306,7 +306,7 @@ impl All {
         Some((self.ends(a)?, self.ends(b)?))
     }
 
-    /// Gives all hosts their turn, and passes on what they have said.
+    /// Gives all hosts their turn, and passes on what they send.
     pub(crate) fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
         let ticks = cx.now();
         let now = micros(ticks);

@@ -283,7 +283,7 @@ pub enum ImpairError {
          Ethernet interfaces can lose and damage them"
     )]
     NotOurs(String),
-    /// Its packets are none that the tester sends.
+    /// It does not come from the tester.
     #[error("{0} is not a port of the load tester, and receives no Ethernet frames")]
     NoFrames(String),
     /// No such interface.

@@ -65,7 +65,7 @@ pub enum Error {
     #[error("interface `{0}' already exists: choose another id")]
     IdTaken(String),
 
-    /// A ring size is none.
+    /// The size of a ring is invalid.
     #[error("{option} {size}: a power of two up to 32768 expected")]
     RingSize {
         /// Name of the option.

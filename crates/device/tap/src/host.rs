@@ -262,7 +262,7 @@ fn offloads(tun: &Tun, flags: Flags) -> io::Result<bool> {
     tun.set_offloads(tcp).map(|()| false)
 }
 
-/// Sets the device up: what is so already is not set again.
+/// Sets the device up: values in force are not set again.
 fn set_up(port: &Port, config: &TapConfig, link: &Link, adopted: bool) -> Result<(), Error> {
     let host = &config.host;
     let failed =

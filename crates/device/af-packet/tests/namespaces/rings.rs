@@ -35,7 +35,7 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// Sends a frame in two pieces, making room if there is none.
+/// Sends a frame in two pieces, making room if needed.
 fn send(tx: &mut TxRing, frame: &[u8]) {
     let (head, tail) = frame.split_at(frame.len() / 3);
     match tx.send(VnetHdr::default(), [head, tail]) {

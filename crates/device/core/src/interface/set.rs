@@ -378,7 +378,7 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     Ok(())
 }
 
-/// Says which of the system's devices stands for an interface, by its index.
+/// Sets the system's device for an interface, by its index.
 ///
 /// # Errors
 /// If the interface does not exist.

@@ -61,7 +61,7 @@ pub struct Change {
     pub table: u32,
     /// Destinations: an address and the number of its bits that count.
     pub destination: (IpAddr, u8),
-    /// The route; `None` if there is none any more.
+    /// The route; `None` once it is gone.
     pub now: Option<Used>,
 }
 
@@ -153,7 +153,7 @@ pub(super) struct Shadow {
     new: Vec<Route>,
 }
 
-/// Runs with the tables of an address's version and the destination; nothing if that is none.
+/// Runs with the tables of an address's version and the destination; nothing if that is invalid.
 macro_rules! in_tables {
     ($self:ident, $to:expr, |$tables:ident, $prefix:ident| $do:expr) => {
         match $to.0 {
