@@ -519,7 +519,7 @@ mod tests {
         let named = |name: &str| CollectorConfig::new(Host::Name(name.into()), port);
         collectors.configure(&[named("localhost")], Instant::now());
         wait(&mut collectors, |stats| stats.addr.is_some());
-        // A resolver that knows no name at all is none to test with, only to survive.
+        // A resolver that knows no name cannot be tested, only survived.
         collectors.configure(&[named("no-such-host.invalid")], Instant::now());
         wait(&mut collectors, |stats| {
             stats.last_error.as_ref().is_some_and(|e| e.contains("no-such-host.invalid"))

@@ -190,7 +190,7 @@ pub struct DiscardIn<'a> {
     pub protocol: HeaderProtocol,
     /// The length that is sent. hsflowd does not count the stripped bytes for discarded packets.
     pub frame_length: u32,
-    /// Bytes said to be stripped.
+    /// Bytes that were stripped, by the sender.
     pub stripped: u32,
     /// The first bytes of the packet; what is longer than configured is cut.
     pub header: &'a [u8],

@@ -296,7 +296,7 @@ fn a_day_of_numbers_has_no_gap() {
     assert_eq!(numbers.samples[&(1, DataSource::HOST)], 2880);
 }
 
-/// Beyond 4,294,967,295 numbers, pools and drops go on at 0, each by itself, and differences stay
+/// Beyond 4,294,967,295 numbers, pools and drops go on at 0, each on its own, and differences stay
 /// right.
 #[test]
 fn numbers_go_round() {

@@ -35,7 +35,7 @@ use lexer::{Kind, Token, tokens};
 /// The reader of the file: not every word means something to each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
-    /// The agent that runs by itself.
+    /// The agent as a program of its own.
     Agent,
     /// A router with its own.
     Router,
@@ -551,7 +551,7 @@ impl<'a> Parser<'a> {
         self.warn(token, format!("{} has no effect: {why}", token.text));
     }
 
-    /// `polling.http`, the interval of an application's counters, of which there are none.
+    /// `polling.http`, the interval of an application's counters, which do not exist here.
     fn polling_of(&mut self, token: Token<'a>) {
         if self.number_to(token, "a number from 0 to 300", 300).is_some() {
             let why = "application samples are not supported";

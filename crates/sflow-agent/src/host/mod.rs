@@ -61,7 +61,7 @@ pub struct HostCounters {
 }
 
 impl HostCounters {
-    /// Reads them. `uuid` is what the user said.
+    /// Reads them. `uuid` is the user's setting.
     #[must_use]
     pub fn read(uuid: Option<Uuid>) -> HostCounters {
         let uname = rustix::system::uname();

@@ -123,7 +123,7 @@ pub enum Notice {
     Refused(Channel, io::Error),
     /// Number of datagrams, each with one or more messages, lost for lack of room, at least.
     Overrun(Channel, u64),
-    /// A message that is none.
+    /// Invalid message.
     Malformed(Channel, MessageError),
     /// A datagram that is longer than any should be.
     TooLong(Channel, usize),

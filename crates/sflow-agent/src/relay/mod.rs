@@ -1,5 +1,5 @@
-//! Relays netlink messages of a router or the kernel as sFlow datagrams: what the agent does that
-//! runs by itself.
+//! Relays netlink messages of a router or the kernel as sFlow datagrams: the work of the agent as a
+//! program of its own.
 //!
 //! A [`Relay`] takes messages and the time, and never waits. Interface numbers, data sources and
 //! records are hsflowd's; losses are reported as they are: each gap in the numbers of a group, and
@@ -293,7 +293,7 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    /// Says a thing that would be said again and again.
+    /// Logs a recurring complaint, rarely.
     fn complain(&mut self, now: Instant, what: impl FnOnce() -> String) {
         if self.complained.is_none_or(|at| now >= at + LOG) {
             self.complained = Some(now);

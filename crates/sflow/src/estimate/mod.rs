@@ -25,8 +25,8 @@ pub const EXACT_BELOW: u64 = 30;
 /// Number of samples below which the error may exceed 20 %: show such numbers as rough.
 pub const ROUGH_BELOW: u64 = 96;
 
-/// A share of the packets below this is as good as none: intervals are not drawn closer for what
-/// was sampled of it.
+/// A share of the packets below this counts as none: intervals are not drawn closer for what was
+/// sampled of it.
 const MATTERS: f64 = 0.01;
 
 /// A number with its 95 % confidence interval.

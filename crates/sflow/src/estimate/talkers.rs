@@ -188,7 +188,7 @@ impl Source {
         }
         let samples = self.samples as f64;
         let (rate, pool) = (self.rates / samples, self.pool as f64 / samples);
-        // A pool that is far behind the samples is none.
+        // A pool that is far behind the samples is ignored.
         if pool >= rate / 2.0 { (pool, ScaleBasis::Pool) } else { (rate, ScaleBasis::Rate) }
     }
 
