@@ -112,7 +112,7 @@ pub enum Gaps {
     /// Evenly.
     #[default]
     Even,
-    /// Gaps of the exponential distribution, as if many clients knew nothing of each other.
+    /// Gaps of the exponential distribution, as of many independent clients.
     Exponential,
 }
 
