@@ -328,7 +328,7 @@ impl Frame {
         &mut self.aux[..self.n]
     }
 
-    /// Returns the side column of sixteen packets from `at` on; undefined where there is none.
+    /// Returns the side column of sixteen packets from `at` on; undefined without one.
     #[inline(always)]
     pub fn aux_lanes<V: Lanes>(&self, at: usize) -> V {
         let (all, _) = self.aux.as_chunks();

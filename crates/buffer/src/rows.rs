@@ -309,7 +309,7 @@ impl Frame {
     }
 
     /// Returns the lengths of the first segments of the sixteen packets from `at` on; undefined
-    /// where there is none.
+    /// without one.
     #[inline(always)]
     pub fn lens<V: Lanes>(&mut self, at: usize) -> V {
         V::load(&self.sixteen_views(at).map(|v| v.0)).shr::<16>()

@@ -268,7 +268,7 @@ fn only_traces_that_match_are_shown() {
     assert!(s.error("classify table table 0").contains("`next-table' and a number, or `del'"));
     s.ok("classify table table 0 next-table 4294967295");
     s.ok("classify table table 0 del");
-    // The filter goes with its table, and a table that takes the number is none.
+    // The filter goes with its table; a new table with the number does not filter.
     assert_eq!(traced(&mut s), every);
     assert_eq!(s.ok("classify table mask hex ff"), "0\n");
     assert_eq!(traced(&mut s), every);

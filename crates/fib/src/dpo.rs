@@ -291,7 +291,7 @@ impl DpoTable {
             .map_or(Dpo(0), |b| Dpo(b.load(Ordering::Acquire)))
     }
 
-    /// Returns whether some packets that meet an object meet this one in the end.
+    /// Returns whether some packets that meet an object end at this one.
     #[must_use]
     pub fn may_meet(&self, from: Dpo, end: Dpo) -> bool {
         let state = self.get(from).state();

@@ -243,7 +243,7 @@ impl Forwarding {
         all.find(|some| some.iter().any(|m| self.is_usable(m.dpo))).unwrap_or(first)
     }
 
-    /// Returns what packets meet in the end, with shares.
+    /// Returns the objects at the end of packets, with shares.
     fn flatten(&self, dpo: Dpo) -> BTreeMap<Dpo, u64> {
         let (mut ends, mut left) =
             (BTreeMap::new(), BTreeMap::from([((self.depth(dpo), dpo), WHOLE)]));

@@ -408,7 +408,7 @@ fn reasons<A: Family>(lab: &Lab, t: &Routes<A>, prefix: Prefix<A>) -> Vec<Option
     t.unresolved(&lab.c, &t.view(prefix).expect("a route"))
 }
 
-/// Routes before what they lead through: kept, with the reason, and resolved in the end.
+/// Routes before what they lead through: kept, with the reason, and resolved later.
 fn kept_in_any_order<A: Family>(lab: &Lab) {
     let before = forwarding(lab, |f| f.len());
     let mut t = table::<A>(lab);

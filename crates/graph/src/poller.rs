@@ -86,7 +86,7 @@ impl Poller {
         }
         let How::Set { epoll, watched } = &mut self.how else { return };
         for fd in watched.difference(&fds) {
-            // A closed descriptor has left the set by itself.
+            // A closed descriptor leaves the set automatically.
             let _ = epoll::delete(&epoll, borrow(*fd));
         }
         for fd in &fds {

@@ -151,7 +151,7 @@ impl Link {
                 self.kind = kind.map(|a| text(a.value)).unwrap_or_default();
             }
             IFLA_MASTER => self.master = index(value),
-            // One that is its own is none.
+            // A link on itself has no lower one.
             IFLA_LINK => self.lower = index(value).filter(|lower| *lower != self.index),
             IFLA_IFNAME => self.name = text(value),
             IFLA_QDISC => self.qdisc = text(value),

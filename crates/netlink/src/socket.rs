@@ -1,4 +1,4 @@
-//! Netlink sockets that wait for nothing but the kernel's answers.
+//! Netlink sockets that wait only for the kernel's answers.
 
 use crate::wire::{Header, Messages};
 use netlink_packet_core::{
@@ -195,7 +195,7 @@ impl Port {
         let _ = self.socket.set_netlink_get_strict_chk(strict);
     }
 
-    /// Sends a datagram to the kernel and, unless `groups` is 0, to everybody in these.
+    /// Sends a datagram to the kernel and, unless `groups` is 0, to all members of these.
     ///
     /// # Errors
     /// The system's.

@@ -387,7 +387,7 @@ mod tests {
         let mut table = PagedTable::<u8>::with_pages((5 << 20) + 1, Pages::Huge).unwrap();
         table.as_mut_slice()[7] = 9;
         let region = table.region();
-        // Kernels before 5.14 refuse; what follows holds all the same.
+        // Kernels before 5.14 refuse; the rest holds nevertheless.
         let _ = region.populate(0..HUGE_PAGE);
         let _ = region.populate(2 * HUGE_PAGE..4 * HUGE_PAGE);
         assert!(region.populate(9 * HUGE_PAGE..10 * HUGE_PAGE).is_ok());

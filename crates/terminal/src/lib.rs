@@ -72,7 +72,7 @@ macro_rules! put {
 }
 
 /// Prints a line to standard output, as [`put!`] does. Names in it may be of others, such as those
-/// of a profile: nothing of it is obeyed by a terminal. A line with colours is for [`put!`].
+/// of a profile: a terminal obeys no part of them. A line with colours is for [`put!`].
 #[macro_export]
 macro_rules! say {
     () => { $crate::put!("\n") };

@@ -30,7 +30,7 @@ pub(super) struct Thread {
 /// State that this thread has of a client.
 struct Connection {
     client: Arc<Client>,
-    /// Its user, if the system said.
+    /// Its user, if the system reports it.
     user: Option<Peer>,
     /// An incomplete message.
     partial: Vec<u8>,

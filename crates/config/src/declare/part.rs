@@ -99,7 +99,7 @@ impl Part {
         &self.node
     }
 
-    /// Returns those of `parts` that are within none of `others`, and are none of them.
+    /// Returns those of `parts` that are neither among `others` nor within them.
     pub fn outside<'a>(parts: &'a [Part], others: &[Part]) -> Vec<&'a Part> {
         let others: HashSet<Vec<PathStep>> = others.iter().map(|part| part.steps.clone()).collect();
         let is_within =

@@ -83,7 +83,7 @@ pub struct Dump<'a> {
     pub(crate) hidden: HashSet<String>,
 }
 
-/// A setting that is so by default, and how a document would say it.
+/// Setting that is a default, and its form in a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsaid {
     /// Its item.

@@ -328,8 +328,8 @@ impl Classifier {
         Ok(())
     }
 
-    /// Adds a session to a table, or changes what it says; `bytes` are the first of a packet, as
-    /// many as the table looks at.
+    /// Adds a session to a table, or changes it; `bytes` are the first of a packet, as many as the
+    /// table looks at.
     ///
     /// # Errors
     /// [`ClassifyError::NoTable`], [`ClassifyError::Value`], [`ClassifyError::Sessions`].

@@ -111,7 +111,7 @@ pub(super) fn spawn(
             if let Some(keep) = KEEP_PANIC.get() {
                 keep(&text);
             }
-            // Nobody may read it; the process ends all the same.
+            // A missing reader does not keep the process from ending.
             std::thread::spawn(|| {
                 std::thread::sleep(LAST_WORDS);
                 std::process::exit(70)

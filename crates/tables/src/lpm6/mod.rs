@@ -569,7 +569,7 @@ impl Lpm6 {
         self.top.memory() + self.short.memory() + self.table.slot_bytes() + rest
     }
 
-    /// Makes what workers have ceased to read available again. To be called regularly.
+    /// Makes what workers no longer read available again. To be called regularly.
     pub fn reclaim(&mut self, domain: &Domain) {
         let Self { tails, sites, entries, blocks, unlinked, .. } = self;
         let pools = [tails, sites, entries].into_iter().chain(blocks);
