@@ -93,8 +93,8 @@ fi
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L $sysroot"
-# This replaces the flags of .cargo/config.toml, the first of which is repeated. Rust's own linker
-# takes a tenth of the time of the C compiler's.
+# The variable replaces the flags of .cargo/config.toml, the first of which is repeated. Rust's own
+# linker takes a tenth of the time of the C compiler's.
 flags=-Cllvm-args=-align-all-functions=6
 lld=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/gcc-ld
 if [[ -x $lld/ld.lld ]]; then
@@ -114,7 +114,7 @@ export PROPTEST_CASES=${PROPTEST_CASES:-32}
 
 compile() {
     cargo test "${build[@]}" --lib --bin thalweg --no-run
-    # With an example, libraries have the features that tests ask for, and are those of the tests.
+    # The example makes libraries have the features that tests ask for, and be those of the tests.
     cargo build "${build[@]}" --bin thalweg --example hand_off_bench
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the parser fuzz targets, each for TIME seconds (default 60), or only those named as
 # arguments. Works with stable Rust: the compiler's own coverage pass feeds libFuzzer, which the
-# crate libfuzzer-sys brings as C++ source. There is no address sanitizer in this build; the
-# parsers have no unsafe code.
+# crate libfuzzer-sys brings as C++ source. The build has no address sanitizer: the parsers have no
+# unsafe code.
 #
 #   TIME=600 scripts/fuzz.sh startup_conf
 #

@@ -64,7 +64,7 @@ awk -v chosen="$chosen" -F '"' '
     }
     / -> / {
         if (!shown($2) || !shown($4)) next
-        # From the nodes of the router itself, and from those behind labels, arcs look as from the
+        # Arcs from the nodes of the router itself, and from those behind labels, look as from the
         # input nodes.
         if (/dotted/ && ($2 ~ /icmp|^lookup-ip|^mpls-lookup/ || ($2 ~ /^nat44/ && $4 ~ /^nat44/))) next
         look = /dotted/ ? " [style=dashed]" : ""

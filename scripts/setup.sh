@@ -5,8 +5,8 @@
 # otherwise it prints the command to run, and fails only if a program without which nothing works
 # (see `needed`) is missing.
 #
-# Some packages start services, and want to bring or upgrade two hundred others. These are unpacked
-# below the build directory, as whoever calls this, and `make clean` removes them:
+# Some packages start services, and want to bring or upgrade two hundred others. The script unpacks
+# these below the build directory, as the calling user, and `make clean` removes them:
 #
 #   test   Open vSwitch, radvd and rdisc6, BIRD, and keepalived
 #   long   the same; sFlow collectors: pmacct's, and goflow2, if there is Go to build it with
@@ -184,7 +184,7 @@ install_missing() {
 
     export DEBIAN_FRONTEND=noninteractive
     # tshark's package asks whether ordinary users may capture; iperf3's, whether to
-    # run as a daemon. Neither is wanted here.
+    # run as a daemon. Tests want neither.
     if command -v debconf-set-selections >/dev/null 2>&1; then
         debconf-set-selections <<'ANSWERS'
 wireshark-common wireshark-common/install-setuid boolean false

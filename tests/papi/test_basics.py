@@ -36,7 +36,7 @@ class Basics(Case):
         self.assertEqual(self.fails(-63, self.api.get_node_index(node_name="x")).node_index, 2**32 - 1)
         edge = {"node_name": "ip4-input", "next_name": "ip4-lookup"}
         next_index = self.ok(self.api.get_next_index(**edge)).next_index
-        # For an existing edge, the same number is returned. A missing node is an error.
+        # An existing edge has the same number again. A missing node is an error.
         self.assertEqual(self.ok(self.api.add_node_next(**edge)).next_index, next_index)
         self.fails(-9, self.api.add_node_next(node_name="drop", next_name="ip4-lookup"))
         self.fails(-64, self.api.get_next_index(node_name="drop", next_name="ip4-lookup"))

@@ -163,7 +163,7 @@ class HostInterfaces(Case):
                 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as peer:
                     peer.bind(("pb", 0))
                     while not stop.is_set():
-                        # No more on the way than the ring has room for, whoever has the processors.
+                        # The packets on the way fit into the ring, even on a busy machine.
                         for _ in range(20 if sent[0] < got[0] + 500 else 0):
                             peer.send(frame)
                             sent[0] += 1

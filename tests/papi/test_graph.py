@@ -162,7 +162,7 @@ class Traces(Case):
             self.assertIn("ip4-rewrite", packet.trace_data)
             self.assertIn(packet.trace_data.splitlines()[1], self.cli("show trace max 100"))
 
-        # In slices from the cache: packets traced in between have no effect.
+        # Slices come from the cache: packets traced in between have no effect.
         self.traffic("10.0.1.2", 1)
         thread, position, seen = 0, 0, []
         while True:
@@ -321,7 +321,7 @@ class Classifier(Case):
         self.assertEqual(self.ok(find()).table_index, table)
         self.assertEqual(list(self.api.classify_trace_get_tables().indices), [table])
 
-        # Which are traced.
+        # Packets that are traced.
         capture = lambda **of: self.api.trace_capture_packets(
             node_index=node, max_packets=100, pre_capture_clear=True, **of
         )
@@ -331,7 +331,7 @@ class Classifier(Case):
         self.traffic("10.0.1.2", 3)
         self.assertEqual(shown(), 3)
 
-        # Which are shown, of those that were traced; the last table leads to the first.
+        # Packets that are shown, of those that were traced; the last table leads to the first.
         self.ok(capture())
         self.traffic("172.16.0.1", 4)
         self.traffic("10.0.1.2", 3)

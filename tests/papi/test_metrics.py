@@ -109,7 +109,7 @@ class Metrics(Case):
 
     def test_what_features_keep(self):
         names = {name for name, _ in self.read()}
-        # While NAT and tracking are unused, workers are not queried.
+        # Workers are not queried while NAT and tracking are unused.
         self.assertFalse({n for n in names if "nat44" in n or "conntrack" in n}, names)
         self.cli("create packet-generator interface pg7")
         self.cli("set interface state pg7 up")

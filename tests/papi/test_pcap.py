@@ -65,7 +65,7 @@ class Pcap(Case):
     def test_dropped(self):
         self.ok(self.on(capture_drop=True, sw_if_index=self.index("pg0")))
         self.traffic("10.0.1.2", 5)
-        # For another MAC address: a whole frame.
+        # The packet for another MAC address is a whole frame.
         self.traffic("10.0.1.2", 7, mac="02:00:00:00:00:77")
         # Dropped after Ethernet processing, so without its Ethernet header.
         self.traffic("224.0.0.99", 3, mac="01:00:5e:00:00:63")

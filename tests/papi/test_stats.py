@@ -91,7 +91,7 @@ class Statistics(Case):
         self.assertEqual(self.of("/if/rx-broadcast", pg0), (30, 30 * 64))
         self.assertEqual(self.of("/if/rx-multicast", pg0), (40, 40 * 64))
         self.assertEqual(self.of("/if/rx-unicast", pg0), (2050, 2050 * 64))
-        # There is no neighbour entry for this address: the router sends an ARP request.
+        # This address has no neighbour entry: the router sends an ARP request.
         self.traffic("10.0.1.77", 1)
         pg1 = list(names).index("pg1")
         wait_for(lambda: self.of("/if/tx-broadcast", pg1)[0] >= 1)
@@ -212,7 +212,7 @@ class Statistics(Case):
                     break
             stats.disconnect()
 
-        # Else each call of this thread would wait for each reader's turn of 5 ms.
+        # Otherwise each call of this thread would wait for each reader's turn of 5 ms.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(0.0002)
         readers = [threading.Thread(target=read) for _ in range(2)]

@@ -17,7 +17,7 @@ from lab import LIMIT, PROGRAM, Router
 VPPCFG = os.path.join(os.path.dirname(sys.executable), "vppcfg")
 THALCTL = os.path.join(os.path.dirname(PROGRAM), "thalctl")
 
-# Where `vppcfg apply` 1.2.4 always connects to; /run is the tests' own here.
+# Socket that `vppcfg apply` 1.2.4 always connects to; /run is the tests' own here.
 FIXED = "/run/vpp/api.sock"
 
 # vppcfg takes physical ports as they are.
@@ -167,7 +167,7 @@ loopbacks:
 bridgedomains:
   bd10: {description: one port, mtu: 2000, interfaces: [pg0]}
 """,
-    # With the largest MTU, a large number, and nothing at all.
+    # Loopbacks with the largest MTU, a large number, and nothing at all.
     "loopbacks": """
 interfaces: {host-va: {mtu: 1500}, host-vb: {mtu: 1500}, pg0: {mtu: 1500}, pg1: {mtu: 1500}}
 loopbacks:
@@ -252,7 +252,7 @@ interfaces:
     500: {mtu: 2000, encapsulation: {dot1ad: 501, exact-match: false}}}}
   pg2: {mtu: 1500}
 """,
-    # With a BVI, without, with ports and sub-interfaces, and without any member.
+    # Bridges with a BVI, without, with ports and sub-interfaces, and without any member.
     "bridges": """
 interfaces:
   host-va: {mtu: 1500, sub-interfaces: {100: {mtu: 1400}}}
@@ -402,7 +402,7 @@ class Machine(Router):
         path = os.path.join(self.dir, "dump.yaml")
         _, said = by_vppcfg("dump", "-a", self.socket, "-o", path)
         for line in said.splitlines():
-            # There is no Linux control plane plugin.
+            # Linux control plane plugin: missing here.
             assert line.startswith("[INFO") or "LinuxCP" in line, said
         with open(path, encoding="utf-8") as file:
             return path, yaml.safe_load(file)
@@ -640,7 +640,7 @@ interfaces:
         for text, where in (
             ("vxlan_tunnels: {vxlan_tunnel0: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7}}", "vxlan_tunnels"),
         ):
-            # When one of these becomes supported, this fails; add it to the plans above.
+            # The check fails when one of these becomes supported; add it to the plans above.
             path = machine.file("a.yaml", f"interfaces: {{pg0: {{}}}}\n{text}\n")
             refused = subprocess.run(
                 [PROGRAM, "config", "check", path], capture_output=True, text=True, timeout=60

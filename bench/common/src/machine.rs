@@ -9,8 +9,8 @@ use thalweg_graph::clock;
 /// Properties of a machine that comparisons of figures need.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
-    /// The processor: its name, and where there are numbers, its family and model, as a virtual
-    /// machine's name may stand for several kinds.
+    /// The processor: its name, and its family and model if they have numbers, as a virtual
+    /// machine's name may mean several kinds.
     pub cpu: String,
     /// Processors that this process may use.
     pub cores: usize,
@@ -18,7 +18,7 @@ pub struct Machine {
     pub tsc_mhz: f64,
     /// Release of the kernel.
     pub kernel: String,
-    /// When transparent huge pages are given: `always`, `madvise` or `never`.
+    /// Policy for transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: String,
     /// Main memory in GiB.
     pub memory_gib: f64,

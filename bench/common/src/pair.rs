@@ -1,6 +1,6 @@
-//! How much more two processors do than one, by loops that know nothing of packets. The processors
-//! of a virtual machine may be two threads of one core, whatever its topology says, and that
-//! changes with the host's mood: without it, two workers compared with one say little.
+//! Ratio of the work of two processors to that of one, by loops without packets. The processors of
+//! a virtual machine may be two threads of one core, whatever its topology says, and that changes
+//! with the host's mood: without it, two workers compared with one say little.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::series::Spread;
 
-/// A loop that knows nothing of packets.
+/// A loop without packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Bare {
     /// Arithmetic that fills all units of a core: two threads of one core share those.
@@ -159,7 +159,7 @@ pub fn transfer(on: [usize; 2], time: Duration) -> Option<f64> {
 pub struct Pair {
     /// Steps a second of one processor, in millions: this tells a slow hour from a fast one.
     pub one: Option<f64>,
-    /// How much more two do: 2 if they are two cores, about 1.2 if they are two threads of one.
+    /// Ratio of two to one: 2 if they are two cores, about 1.2 if they are two threads of one.
     pub factor: Option<f64>,
     /// Nanoseconds that a line takes from one to the other: see `transfer`.
     pub line: Option<f64>,
@@ -200,8 +200,8 @@ pub fn spin(cpu: usize, over: &AtomicBool) {
     }
 }
 
-/// Does something while all processors but the last keep busy, but give way to who has something to
-/// do there: whether the others are awake says by up to a percent how fast the last one is.
+/// Does something while all processors but the last keep busy, but give way to other work there:
+/// whether the others are awake says by up to a percent how fast the last one is.
 pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
     /// Tells threads to end even if what is done panics.
     struct Over<'o>(&'o AtomicBool);
@@ -217,7 +217,7 @@ pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
         for cpu in 0..processors - 1 {
             let over = &over;
             scope.spawn(move || {
-                // Linux lowers this thread only. Where it refuses, others wait for their turns.
+                // Linux lowers this thread only. If it refuses, others wait for their turns.
                 let _ = rustix::process::nice(19);
                 spin(cpu, over);
             });
@@ -236,8 +236,8 @@ pub struct Pauses {
 }
 
 /// Walks through memory on a processor, at random, for some time; the clock is read after each
-/// step, which takes about `step`. How long steps are of the thread's own time is the machine's
-/// doing: interrupts, and memory that the hypervisor has to find.
+/// step, which takes about `step`. The machine decides how much of the thread's own time a step
+/// takes: by interrupts, and by memory that the hypervisor has to find.
 pub fn pauses(
     cpu: usize,
     memory: &mut [u64],
@@ -297,8 +297,8 @@ impl Quiet {
         Quiet { two: self.two.min(other.two), one: self.one.min(other.one) }
     }
 
-    /// Neither are the processors threads of one core, nor does anybody else have the other threads
-    /// of their cores.
+    /// Returns true if the processors are not threads of one core, and nobody else uses the other
+    /// threads of their cores.
     fn is_quiet(self) -> bool {
         self.two >= 1.9 && self.one >= 0.95
     }

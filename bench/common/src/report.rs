@@ -132,7 +132,7 @@ fn save(file: &Path, value: &Value) -> Result<()> {
     std::fs::write(file, text).with_context(|| format!("write {}", file.display()))
 }
 
-/// Now, as RFC 3339 has it, in whole seconds.
+/// Returns the time in the format of RFC 3339, in whole seconds.
 fn utc_now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let seconds = i64::try_from(since).unwrap_or(i64::MAX);

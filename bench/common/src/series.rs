@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// How far apart two values may have been taken for their ratio to mean anything.
+/// Maximum time between two values whose ratio means anything.
 pub const NEAR: Duration = Duration::from_secs(60);
 
-/// Above this spread, (most − least) / median, values are called noisy.
+/// Values with a greater spread, (most − least) / median, are called noisy.
 pub const NOISY: f64 = 0.1;
 
 /// The middle of some values, and the least and greatest of them.
@@ -48,7 +48,7 @@ impl Spread {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let n = sorted.len();
-        // How many values lie below the median is binomial, which is normal enough from ten on.
+        // The number of values below the median is binomial: normal enough from ten on.
         let off = 1.96 * (n as f64).sqrt() / 2.0;
         let rank = (n as f64 / 2.0 - off).floor();
         if rank < 1.0 {
@@ -112,7 +112,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// Why there is no ratio.
+/// Reason why there is no ratio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Apart {
     /// The sides have different numbers of rounds.
@@ -166,8 +166,8 @@ impl Series {
         Spread::of(&self.values())
     }
 
-    /// How much more these are than another side's, round by round: the mean, with the interval in
-    /// which it lies with 95 % certainty.
+    /// Ratio of these to another side's, round by round: the mean, with the interval in which it
+    /// lies with 95 % certainty.
     pub fn more_than(&self, other: &Series) -> Spread {
         let more = self.0.iter().zip(&other.0).map(|((a, _), (b, _))| a - b);
         Spread::of_mean(&more.collect::<Vec<_>>())

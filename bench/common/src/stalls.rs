@@ -1,5 +1,5 @@
-//! A worker's loops while something great goes on, compared with a loop that knows nothing of
-//! packets: machines pause by themselves.
+//! A worker's loops during a large operation, compared with a loop without packets: machines pause
+//! by themselves.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// All that there were.
+    /// Totals so far.
     pub fn so_far(stats: &WorkerStats) -> Loops {
         Loops { all: stats.loops.read(), own: stats.long_loops.read() }
     }
@@ -90,7 +90,7 @@ impl Stalls {
         )
     }
 
-    /// Adds a round: the loops while it went on, and how long that was. Then the bare loop walks
+    /// Adds a round: the loops while it went on, and how long that was. The bare loop then walks
     /// through `memory` on the worker's processor, for as long, and after as long a silence.
     pub fn round(
         &mut self,

@@ -18,7 +18,7 @@ pub enum Cell {
     Added(Spread, usize),
     /// A value to be met, and whether it was.
     Guide(String, bool),
-    /// Why there is no value, printed as it is.
+    /// Reason why there is no value, printed as it is.
     Missing(String),
     /// No value belongs here; printed as a dash.
     None,

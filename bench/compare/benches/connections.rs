@@ -38,7 +38,7 @@ enum Who {
     Kernel,
 }
 
-/// How packets go.
+/// Path of packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Setup {
     Bridge,
@@ -287,7 +287,7 @@ impl Load {
             let ended = Arc::clone(&stop);
             servers.push(std::thread::spawn(move || {
                 let _ = pin(0, 0);
-                // Whoever stops connects once more, to say so.
+                // The stopping thread connects once more, to say so.
                 while let Ok((stream, _)) = listener.accept() {
                     let _ = serve(stream);
                     if ended.load(Relaxed) {

@@ -108,7 +108,7 @@ impl Labs {
     }
 }
 
-/// All rounds of one pause, by who forwards.
+/// All rounds of one pause, by forwarder.
 #[derive(Default)]
 struct Measured {
     all: [Latencies; 3],

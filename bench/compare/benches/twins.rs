@@ -240,7 +240,7 @@ fn daemons(ns: &Netns, dev: &str, own: u8, peer: u8) -> Result<Frr> {
     Frr::start(ns, &[("bfdd", bfd), ("bgpd", &bgp), ("ospfd", &ospf)])
 }
 
-/// How often sessions of BFD and BGP were lost since the start, seen from one side.
+/// Returns how often sessions of BFD and BGP were lost since the start, seen from one side.
 fn losses(frr: &Frr) -> Result<u64> {
     let answer = |command: &str| -> Result<Value> {
         serde_json::from_str(&frr.vtysh(command)?).with_context(|| command.to_owned())

@@ -132,7 +132,7 @@ fn rows<M>(table: &mut Table, contestants: &[Contestant<M>], cells: impl Fn(&M) 
 /// A column, and what of a measurement it is about.
 type Judged<M> = (&'static str, fn(&M) -> &Series);
 
-/// This router over each of the others, in the same path.
+/// Ratios of this router over each of the others, in the same path.
 fn ratios<M>(title: &str, contestants: &[Contestant<M>], columns: &[Judged<M>]) -> Table {
     let mut all = vec![Column::text("path"), Column::text("Thalweg over")];
     all.extend(columns.iter().map(|(name, _)| Column::values(name, "")));

@@ -27,7 +27,7 @@ use crate::side::{PAYLOAD, Path, SINK_MAC, SINK_PORT};
 const MAGIC: [u8; 8] = *b"lone pkt";
 /// Packets after which the taps are read: far fewer than a socket holds.
 const READ_EVERY: u64 = 64;
-/// How long a packet may take before it counts as lost.
+/// Time that a packet may take before it counts as lost.
 const LOST: Duration = Duration::from_secs(2);
 
 /// Latencies in µs, in ascending order.
@@ -101,8 +101,8 @@ impl Lone {
         })
     }
 
-    /// Where the packets go: an address beyond the forwarder, and its hardware address, which the
-    /// host on the right does not have.
+    /// Destination of the packets: an address beyond the forwarder, and its hardware address, which
+    /// the host on the right does not have.
     pub fn sink() -> (std::net::Ipv4Addr, &'static str) {
         (Path::Ipv4.sink(), SINK_MAC)
     }
@@ -162,7 +162,7 @@ impl Lone {
     }
 }
 
-/// Where packets are seen and stamped.
+/// Device on which packets are seen and stamped.
 struct Tap(RawLink);
 
 impl Tap {

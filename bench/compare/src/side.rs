@@ -11,7 +11,7 @@ use thalweg_testkit::{Flood, Lab, LabOptions, Middle, Offloads};
 
 /// Payload of the packets of a flood, which have 64 bytes with all their headers.
 pub(crate) const PAYLOAD: u16 = 22;
-/// Where a flood goes. The host on the right does not have this hardware address, so that its
+/// Destination of a flood. The host on the right does not have this hardware address, so that its
 /// kernel counts the packet and drops it at the first look.
 pub(crate) const SINK_MAC: &str = "02:00:00:00:02:99";
 /// The port that it goes to.

@@ -9,7 +9,7 @@ use thalweg_testkit::Running;
 
 const PROGRAM: &str = "usr/bin/dpdk-testpmd";
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Packet buffers, as many as the router that it is compared with has.
+/// Packet buffers: the number of the router that it is compared with.
 const BUFFERS: usize = 16_384;
 
 /// A testpmd that forwards on one processor and takes its commands from here.
@@ -100,7 +100,7 @@ impl Testpmd {
         Ok((to - from) as f64 / (ended - began).as_secs_f64())
     }
 
-    /// Packets sent since it was started, and when it said so.
+    /// Packets sent since the start, with the time of the report.
     fn forwarded(&mut self) -> Result<(u64, Instant)> {
         let before = self.running.stdout().len();
         self.say("show fwd stats all")?;

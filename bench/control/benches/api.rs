@@ -47,7 +47,7 @@ const SUBS: usize = 60_000;
 const VLANS: usize = 4000;
 /// The question about it that has a goal.
 const SAME: &str = "`config diff` with its file";
-/// How often each question about the main thread's steps is asked.
+/// Number of times that each question about the main thread's steps is asked.
 const TIMES: usize = 3;
 /// A control window, before each with changes.
 const CONTROL: Duration = Duration::from_millis(600);
@@ -210,7 +210,7 @@ type Act<'a> = Box<dyn FnMut(&mut Client) -> Result<()> + 'a>;
 struct Method<'a> {
     word: &'static str,
     name: &'static str,
-    /// In a window.
+    /// Number of routes in a window.
     routes: usize,
     set: Set<'a>,
     undo: Act<'a>,

@@ -20,7 +20,7 @@ const GUIDE: f64 = 3.0;
 struct Kind {
     name: &'static str,
     before: &'static str,
-    /// How many are many.
+    /// Number that counts as many.
     many: usize,
     /// The commands that add one, by number.
     add: fn(usize) -> String,
@@ -404,7 +404,7 @@ fn each(r: &mut Router, numbers: std::ops::Range<usize>, line: fn(usize) -> Stri
     times[times.len() / 2]
 }
 
-/// Adds some to as many as there are, and deletes them.
+/// Adds some to the existing ones, and deletes them.
 fn more_and_less(r: &mut Router, kind: &Kind, from: usize) -> [f64; 2] {
     let some = from..from + MEASURED;
     [each(r, some.clone(), kind.add), each(r, some, kind.delete)]

@@ -17,7 +17,7 @@ const FLOWS: u32 = 1024;
 /// memory is cold; with a frame of 256 that, and not expiry, would make the loop long.
 const FRAME: u32 = 64;
 const ROUNDS: usize = 10;
-/// Between two looks at how many there are.
+/// Time between two looks at their number.
 const LOOK: Duration = Duration::from_millis(2);
 /// The longest that anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);

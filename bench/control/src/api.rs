@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use thalweg_tables::Ipv4Prefix;
 
-/// How long the router may take to be there, and to end.
+/// Time that the router may take to be there, and to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests under way at most.
 const WINDOW: usize = 4096;
@@ -63,7 +63,7 @@ impl Router {
         Ok(router)
     }
 
-    /// Where its sockets are.
+    /// Directory of its sockets.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -239,7 +239,7 @@ impl Client {
         let mut body = self.id("ip_route_add_del_b8ecfe0d")?.to_be_bytes().to_vec();
         body.extend([0; 4]);
         body.extend((n as u32).to_be_bytes());
-        // Not as one of several paths; table 0, no counters, IPv4.
+        // The route has no other paths: table 0, no counters, IPv4.
         body.extend([u8::from(add), 0]);
         body.extend([0; 9]);
         body.extend(prefix.addr().to_be_bytes());

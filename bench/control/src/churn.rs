@@ -105,7 +105,7 @@ impl Churn {
         let mut n = first;
         while start.elapsed() < time || n % 2 == 1 {
             let due = first + (start.elapsed().as_secs_f64() * self.rate as f64) as u64;
-            // Not all that is late at once: nobody else would get a turn.
+            // Late changes come in portions, so that others get a turn.
             for _ in 0..due.saturating_sub(n).min(200) {
                 (self.step)(r, n).with_context(|| format!("{}, change {n}", self.name))?;
                 n += 1;
@@ -125,10 +125,10 @@ fn route(r: &mut Router, n: u64) -> Result<()> {
     let side = i % 2;
     let base = (48 + side) << 24;
     let (addr, len) = match i % 8 {
-        // In the same /24, behind the addresses that are used.
+        // Routes in the same /24, behind the addresses that are used.
         0 | 1 => (base | 128 | (i / 8 % 128), 32),
         2 | 3 => (base | 128 | (i / 8 % 8) << 4, 28),
-        // Above them.
+        // Routes above them.
         4 => (base, 9 + (i / 8 % 7) as u8),
         5 => (base | 1 << 16, 9 + (i / 8 % 7) as u8),
         // Elsewhere.

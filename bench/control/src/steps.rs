@@ -1,4 +1,4 @@
-//! How long the main thread is at one thing while clients ask for much.
+//! Longest work of the main thread on one thing while clients ask for much.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub struct Took {
     pub seconds: f64,
     /// Processor time of the longest step of the main thread, in seconds.
     pub longest: f64,
-    /// How long the longest step was by the clock on the wall, with what others took of it.
+    /// Longest step by the clock on the wall, with what others took of it.
     pub longest_wall: f64,
 }
 

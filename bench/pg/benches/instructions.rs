@@ -3,7 +3,7 @@
 //! 3 % more.
 //!
 //! `make bench-accept` accepts what is counted now, of a build as `make test` makes it. With the
-//! word `guard`, as `make test` has it, the cases of thousands of VLANs and labels are left out:
+//! word `guard`, which `make test` uses, the cases of thousands of VLANs and labels are left out:
 //! setting them up takes most of the time, and there are cases of fewer.
 //!
 //! Counts cover nodes and taps, and the tracker by itself; not the generator's input, nor the loop
@@ -172,7 +172,7 @@ fn act() -> Result<()> {
     let mut report = Report::start("instructions", "Instructions per packet, counted by callgrind");
     match valgrind::check() {
         Ok(()) => guard(&args, report),
-        // Where tests must not pass by not running, this must not, either.
+        // CI must not pass without running this, either.
         Err(e) if std::env::var_os("CI").is_some() => Err(e),
         Err(e) => {
             let mut table = Table::new("Instructions per packet", vec![Column::text("path")]);
@@ -199,7 +199,7 @@ fn drive(word: &str) -> Result<()> {
     for s in streams {
         r.cli(&format!("packet-generator configure {s} limit {limit} maxframe {frame}"));
     }
-    // By one command: several streams begin in the same loop, so that all runs are alike.
+    // One command starts all: several streams begin in the same loop, so that all runs are alike.
     r.cli("packet-generator enable-stream");
     let end = Instant::now() + Duration::from_secs(120);
     while r.control().worker_stats(0).totals.tx.get() < PACKETS {

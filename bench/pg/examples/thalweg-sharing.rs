@@ -30,8 +30,8 @@ use thalweg_wire::ip::protocol;
 const BEFORE: u64 = 16;
 const TRACED: u64 = 16;
 const FRAME: u64 = 256;
-/// So often may a line go from one to the other at most meanwhile: now and then, as a message of
-/// the main thread's does whose memory the worker gives back, but not with each frame.
+/// Most moves of a line from one to the other meanwhile: a message of the main thread, whose memory
+/// the worker gives back, moves one now and then, but not with each frame.
 const MOST: u64 = TRACED / 2;
 /// The main thread's number.
 const MAIN: u32 = 1;

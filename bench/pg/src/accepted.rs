@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// A path may take so much more than was accepted.
+/// Share by which a path may exceed what was accepted.
 pub const TOLERANCE: f64 = 0.03;
 
 /// Instructions per packet of each path at each level.
@@ -15,7 +15,7 @@ pub const TOLERANCE: f64 = 0.03;
 pub struct Accepted {
     /// The compiler, and the profile by which it was called.
     pub rustc: String,
-    /// By path, then by level.
+    /// Instructions by path, then by level.
     pub instructions: BTreeMap<String, BTreeMap<String, f64>>,
 }
 

@@ -7,7 +7,7 @@ use thalweg_bench_common::Spread;
 use crate::Router;
 use crate::turns::Plan;
 
-/// How often and how long.
+/// Number and length of turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairing {
     /// Pairs of turns.
@@ -72,7 +72,7 @@ impl Paired {
         if added.len() < ENOUGH { Spread::default() } else { Spread::interval(&added) }
     }
 
-    /// By how many percent the second setting lowers the rate.
+    /// Returns the percentage by which the second setting lowers the rate.
     pub fn toll(&self) -> Spread {
         Spread::interval(&self.each(|off, on| 100.0 * (1.0 - off / on)))
     }

@@ -77,7 +77,7 @@ pub enum Case {
     MplsLabels,
 }
 
-/// How many there are where a case has many.
+/// Numbers for cases that have many.
 pub struct Many {
     /// Sub-interfaces of each of two ports.
     pub vlans: u16,
@@ -90,7 +90,7 @@ pub struct Many {
 impl Many {
     /// Numbers that the cases' names state.
     pub const ALL: Many = Many { vlans: 2047, labels: 100_000, packets: 1 << 18 };
-    /// So few that even an emulator sets them up in a moment.
+    /// Few enough for an emulator to set up in a moment.
     pub const FEW: Many = Many { vlans: 64, labels: 1000, packets: 1 << 12 };
 }
 
@@ -511,7 +511,7 @@ pub fn flow_packet(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> [u8; 64] {
     };
     let ip = sum(&p[14..34], 0);
     p[24..26].copy_from_slice(&ip.to_be_bytes());
-    // Behind the addresses, protocol and length of the pseudo-header.
+    // Sum of what is behind the addresses, protocol and length of the pseudo-header.
     let udp = sum(&p[26..64], 17 + 30);
     p[40..42].copy_from_slice(&udp.to_be_bytes());
     p
@@ -522,7 +522,7 @@ pub mod nat {
     use super::{Ipv4Addr, PORTS, Router, address, flow_packet};
     use thalweg_feat_nat44::worker::owner;
 
-    /// Where all flows go.
+    /// Destination of all flows.
     pub const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(48, 0, 0, 1), 443);
     /// Flows of a host inside.
     const PORTS_EACH: u32 = 16;
@@ -541,7 +541,7 @@ pub mod nat {
     /// Flows for one of two workers, in the order of their numbers, none of which the other one
     /// gets; if workers are `apart`, their hosts are that worker's.
     pub fn flows(worker: usize, apart: bool) -> impl Iterator<Item = u32> {
-        // Numbers enough that half of the hosts are as many as are needed, however they fall.
+        // Numbers enough for the hosts that are needed, however they fall.
         const ALL: u32 = 1 << 22;
         let mine = move |n: &u32| !apart || owner(source(*n).0, 2) == worker;
         (0..ALL).map(move |n| n + (worker as u32) * ALL).filter(mine)

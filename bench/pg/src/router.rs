@@ -35,7 +35,7 @@ pub struct Window {
     pub loop_clocks: f64,
     /// Counts of samples.
     pub samples: Samples,
-    /// Per node: packets, clocks per packet, packets per call.
+    /// Figures per node: packets, clocks per packet, packets per call.
     pub nodes: BTreeMap<String, NodeRow>,
 }
 
@@ -101,7 +101,7 @@ impl Router {
     /// If the engine cannot start.
     pub fn start_with(cores: &[Option<usize>], more: &[&'static Feature]) -> Router {
         self::cores();
-        // Which keys meet in a hash table depends on its seed: the same in each run.
+        // The seed of hash tables is the same in each run: it decides which keys meet.
         fix_seeds();
         let config = EngineConfig {
             workers: cores.to_vec(),

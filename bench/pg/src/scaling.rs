@@ -16,7 +16,7 @@ pub struct Scaling {
     pub alone: Series,
     /// Both together.
     pub both: Series,
-    /// How much more a bare loop that fills a core did on both processors than on one, before or
+    /// Ratio of what a bare loop that fills a core did on both processors to that on one, before or
     /// behind.
     pub processors: Option<f64>,
 }
@@ -49,7 +49,7 @@ impl Scaling {
 /// packets are handed over, for which a ring may be full.
 ///
 /// # Panics
-/// If something was lost all the same.
+/// If something was lost nevertheless.
 pub fn of_workers(plan: Plan, title: &str, apart: bool, start: impl FnMut() -> Router) -> Scaling {
     // Turns are short, so that all of a round meet the same minute; there are more of them instead.
     let plan = Plan { rounds: plan.rounds * 2, ..plan };

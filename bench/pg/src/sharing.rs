@@ -1,4 +1,4 @@
-//! Which cache lines threads share, from what valgrind's lackey tells of each access.
+//! Finds cache lines that threads share, from what valgrind's lackey reports of each access.
 //!
 //! Threads run in turn there, so that how often a line went from one to the other is unknown;
 //! only how often each has touched it, and that one of them has written it.
@@ -19,9 +19,9 @@ const LINE: u64 = 64;
 /// A thread's accesses to a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
-    /// How often it was read.
+    /// Number of reads.
     pub reads: u64,
-    /// How often it was written.
+    /// Number of writes.
     pub writes: u64,
     /// The instruction that wrote it first, or read it if none did.
     pub by: u64,
@@ -57,13 +57,12 @@ pub struct Trace {
 pub struct Shared {
     /// Address of its first byte.
     pub address: u64,
-    /// By thread.
+    /// Touches by thread.
     pub touches: Vec<(u32, Touches)>,
 }
 
 impl Shared {
-    /// How often it may have gone from thread to thread at most: as often as all but the busiest
-    /// touch it.
+    /// Most moves from thread to thread: as often as all but the busiest touch it.
     pub fn moves(&self) -> u64 {
         let all = || self.touches.iter().map(|(_, t)| t.all());
         all().sum::<u64>() - all().max().unwrap_or(0)

@@ -6,7 +6,7 @@ use thalweg_bench_common::{Args, Series, Spread};
 
 use crate::{NodeRow, Router, Samples, Window};
 
-/// How often and how long.
+/// Number and length of turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Rounds, in each of which each setting has its turn.

@@ -21,7 +21,7 @@ static HEAP: Counting = Counting;
 /// flows of a stream pass within two dozen turns.
 const WARM_UP: [u64; 2] = [150, 1500];
 const TURNS: [u64; 2] = [200, 2500];
-/// How long a slow machine may take for them.
+/// Time that a slow machine may take for them.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until every worker has had this number of further turns with packets.
@@ -160,7 +160,7 @@ fn learned_macs_and_floods() {
     (0..5).for_each(|port| drop(r.cli(&format!("set interface l2 bridge pg{port} 1"))));
     let packets = (0..5000u32).map(|n| {
         let mut p = packet(48 << 24);
-        // To unknown MAC addresses, multicast too, from ever others.
+        // Frames go to unknown MAC addresses, multicast too, from ever others.
         p[..6].copy_from_slice(match n % 3 {
             0 => &[0xff; 6],
             1 => &[1, 0, 0x5e, 0, 0, 7],
@@ -250,14 +250,14 @@ fn packets_that_are_refused_or_answered() {
         let mut p = packet((48 << 24) + n);
         let source = Ipv4Addr::from_bits(0x0a00_0001 + n % 200);
         match n % 8 {
-            // For another host; no protocol that we know.
+            // Packets for another host; of an unknown protocol.
             0 => p[5] = 9,
             1 => p[12..14].copy_from_slice(&[0x99, 0x99]),
             // A bad header; a destination without a route; one whose neighbour does not answer.
             2 => p[14] = 0x55,
             3 => p = flow_packet((source, 7), (Ipv4Addr::new(77, 0, 0, 1), 7)),
             4 => p = flow_packet((source, 7), (Ipv4Addr::new(10, 9, 0, (n % 50) as u8), 7)),
-            // To ourselves, where nobody listens; out of time.
+            // Packets to ourselves, where nobody listens; out of time.
             5 => p = flow_packet((source, 7), (Ipv4Addr::new(10, 0, 0, 254), 7)),
             6 => {
                 // The checksum follows the time to live.
@@ -285,7 +285,7 @@ fn fragments() {
     );
     no_allocation("fragments", r);
 
-    // Too many to be kept ready, and longer than a buffer.
+    // The pieces are too many to be kept ready, and the packet is longer than a buffer.
     let mut r = case(Case::L2);
     r.cli(
         "packet-generator new { name big limit -1 size 3000-9000 interface pg0 \

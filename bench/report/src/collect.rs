@@ -48,7 +48,7 @@ pub fn programs(words: &[&String]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// All that there are.
+/// All targets.
 fn known() -> Result<Vec<Target>> {
     let text = cargo(&["metadata", "--no-deps", "--format-version=1"])?;
     Ok(targets(&serde_json::from_str(&text).context("read what cargo metadata says")?))
@@ -93,7 +93,7 @@ fn named(package: &Value, target: &Value) -> Option<Target> {
     let name = if dir.parent()?.file_name()? == "bench" {
         bench.to_owned()
     } else if OTHERS.contains(&package) {
-        // Which may be a name of the folder `bench`, too.
+        // Another crate's benchmark may have the name of one in the folder `bench`.
         format!("{}-{bench}", dir.file_name()?.to_str()?)
     } else {
         return None;

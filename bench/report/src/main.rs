@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-/// Where results go: below Cargo's target directory.
+/// Directory of results: below Cargo's target directory.
 fn out_dir() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);

@@ -28,7 +28,7 @@ pub struct Bench {
     /// the end.
     #[serde(default)]
     pub one_processor: [Option<f64>; 2],
-    /// How much more two processors did than one, at first and in the end.
+    /// Ratio of two processors to one, at first and in the end.
     #[serde(default)]
     pub two_processors: [Option<f64>; 2],
     /// Nanoseconds that a line took from one processor to the other, at first and in the end.
@@ -53,13 +53,13 @@ pub struct Column {
     pub unit: String,
 }
 
-/// How running a benchmark ended.
+/// Outcome of running a benchmark.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Ran {
     pub name: String,
     /// Seconds that it took.
     pub seconds: f64,
-    /// The end of what it said, if it failed.
+    /// Last output, if it failed.
     pub failed: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Bench {
         self.tables.iter().find(|t| t.title == title)
     }
 
-    /// How much more two processors did than one, while it ran.
+    /// Returns the ratio of two processors to one while it ran.
     pub fn two(&self) -> Option<String> {
         let [Some(first), Some(end)] = self.two_processors else { return None };
         Some(format!("{first:.2}, {end:.2}"))
@@ -102,7 +102,7 @@ impl Bench {
         is_it && (first + end) / 2.0 < SLOW * best
     }
 
-    /// How many of its measurements are noisy, and of how many.
+    /// Returns the number of its noisy measurements, and of all.
     pub fn noise(&self) -> (usize, usize) {
         let cells = self.tables.iter().flat_map(|t| t.rows.iter().flatten());
         let measured: Vec<&Value> = cells.filter(|c| c.get("median").is_some()).collect();

@@ -31,7 +31,7 @@ pub fn run(out: &Path, words: &[String]) -> Result<bool> {
     }
     let all = programs(&only)?;
     let results = out.join("results");
-    // Nothing of an older run may be taken for this one's.
+    // Results of an older run must not be taken for this one's.
     if results.exists() {
         fs::remove_dir_all(&results).with_context(|| format!("empty {}", results.display()))?;
     }

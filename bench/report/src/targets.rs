@@ -510,7 +510,7 @@ mod tests {
         }
     }
 
-    /// A target about a table that no benchmark makes is never measured, and nothing says so.
+    /// A target about a table that no benchmark makes is never measured, without a message.
     #[test]
     fn the_tables_of_targets_are_made() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -2,8 +2,8 @@
 //! turns.
 //!
 //! A rate is flow samples per second of processor time, of all processes and threads of a program:
-//! what one core can decode. Output goes to /dev/null, that of sfacctd to a file. Then those that
-//! can listen are sent the same datagrams, faster and faster.
+//! what one core can decode. Output goes to /dev/null, that of sfacctd to a file. Receivers that
+//! can listen then get the same datagrams, faster and faster.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// How long datagrams are sent at one rate.
+/// Time for which datagrams are sent at one rate.
 const TRIAL: Duration = Duration::from_millis(500);
 /// Time for datagrams that still wait in queues when the last one is sent.
 const LATE: Duration = Duration::from_millis(100);
-/// How long to wait for a program's start, or its rest.
+/// Time to wait for a program's start, or its rest.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Slower than this nobody is, in samples a second; and how often the rate is doubled at most.
 const SLOWEST: f64 = 10_000.0;
 const DOUBLINGS: u32 = 8;
-/// How often the interval between a rate that was taken and one that was not is halved.
+/// Number of times that the interval between a rate that was taken and one that was not is halved.
 const HALVINGS: u32 = 4;
 
 /// A program that receives datagrams.
 pub struct Receiver {
     child: Child,
     port: u16,
-    /// Where it writes a line per sample, and the lines that it has written so far.
+    /// File to which it writes a line per sample, and the lines that it has written so far.
     lines: Option<(PathBuf, Option<File>, usize)>,
 }
 
@@ -196,7 +196,7 @@ impl Receiver {
     /// If it does not work, or loses datagrams at every rate.
     pub fn search(&mut self, datagrams: &[Vec<u8>], samples: usize) -> Result<Best> {
         let load = Load { datagrams, samples };
-        // So that it has started for good.
+        // Wait until the program has really started.
         self.trial(&load, SLOWEST / 2.0)?;
         let mut best: Option<Best> = None;
         let (mut low, mut high) = (0.0, f64::MAX);

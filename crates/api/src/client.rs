@@ -162,7 +162,7 @@ impl Client {
     pub(crate) fn label(&self) -> String {
         match self.lock().name.as_str() {
             "" => format!("API client {:#x}", self.id.0),
-            // Whatever a client calls itself stays on its line.
+            // A client's name stays on its line.
             name => format!("API client `{}`", name.escape_debug()),
         }
     }

@@ -39,7 +39,7 @@ pub struct Hub<C: 'static> {
 pub enum Replayed {
     /// The request was handled, successfully or not.
     Done,
-    /// There is no such request.
+    /// The request does not exist.
     Unknown,
     /// The request is truncated.
     Truncated,

@@ -137,7 +137,7 @@ pub enum TypeKind {
 /// Leading fields of a message, after its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// From a client: `client_index`, `context`.
+    /// Fields from a client: `client_index`, `context`.
     Request,
     /// A reply: `context`, `retval`.
     Reply,

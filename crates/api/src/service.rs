@@ -398,7 +398,7 @@ impl<C, Rq: Message, D: Message, Rp: Message> Service<C> for Stream<C, Rq, D, Rp
     }
 }
 
-/// As [`Stream`], with details that take time. The client's next request waits for the reply.
+/// [`Stream`] with details that take time. The client's next request waits for the reply.
 pub struct LateStream<C, Rq, D, Rp: Message + Default> {
     module: &'static Module,
     handler: fn(&mut C, Rq, Details<D>, Later<Rp>),

@@ -14,7 +14,7 @@ pub struct Cache {
     pool: Pool,
     stack: Vec<NonNull<BufHdr>>,
     published: Arc<Published>,
-    /// Above this number of free buffers, some go back to the depot.
+    /// Number of free buffers above which some go back to the depot.
     high: usize,
     misses: u64,
 }

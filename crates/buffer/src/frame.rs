@@ -135,9 +135,9 @@ impl IfColumn {
     }
 }
 
-/// Up to [`FRAME_SIZE`] packets with what the next node needs of each in linear columns: where its
-/// bytes are, one scalar (`aux`: an adjacency, a drop reason), and the interfaces it came from and
-/// leaves by. Aligned, so that frames of different workers share no cache line.
+/// Packets, up to [`FRAME_SIZE`], with what the next node needs of each in linear columns: where
+/// its bytes are, one scalar (`aux`: an adjacency, a drop reason), and the interfaces it came from
+/// and leaves by. Aligned, so that frames of different workers share no cache line.
 #[repr(align(128))]
 pub struct Frame {
     n: usize,
@@ -207,7 +207,7 @@ impl Frame {
     pub fn flags(&self) -> FrameFlags {
         self.flags
     }
-    /// Returns the rows whose packets were sampled. There are none unless [`Flags::SAMPLED`] is
+    /// Returns the rows whose packets were sampled. They are empty unless [`Flags::SAMPLED`] is
     /// among the frame's marks.
     #[inline]
     pub fn sampled(&self) -> Rows {
@@ -328,7 +328,7 @@ impl Frame {
         &mut self.aux[..self.n]
     }
 
-    /// Returns the side column of sixteen packets from `at` on; undefined where there is none.
+    /// Returns the side column of sixteen packets from `at` on; undefined without one.
     #[inline(always)]
     pub fn aux_lanes<V: Lanes>(&self, at: usize) -> V {
         let (all, _) = self.aux.as_chunks();

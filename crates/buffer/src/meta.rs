@@ -1,7 +1,7 @@
 //! Metadata of a packet: the first cache line of its buffer.
 
 use crate::SwIfIndex;
-/// Per-packet marks. A set bit is mirrored in the flags of the frame that carries the packet.
+/// Marks of a packet. A set bit is mirrored in the flags of the frame that carries the packet.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Flags(u16);
 
@@ -239,8 +239,8 @@ pub struct Meta {
     /// Progress of the search for the worker that has the packet's flow. Owner: the feature whose
     /// hand-off queue the packet is in. Life: one hand-off.
     pub search: Search,
-    /// How many interfaces have received the packet because a route says so. Owner: look-ups of
-    /// routes. Life: the packet's.
+    /// Number of interfaces that have received the packet because a route says so. Owner: look-ups
+    /// of routes. Life: the packet's.
     pub entered: u8,
     /// Labels that the packet came with and has no longer, and labels that were put before it, as
     /// far as an answer must know them. Owner: MPLS. Life: to the node that answers it.

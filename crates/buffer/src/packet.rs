@@ -398,7 +398,7 @@ pub(crate) unsafe fn bytes_mut<'a>(buf: NonNull<BufHdr>, view: View) -> &'a mut 
     }
 }
 
-/// Returns up to `want` bytes after `view`'s end, as many as there are.
+/// Returns up to `want` bytes after `view`'s end, or all.
 ///
 /// # Safety
 /// The caller owns `buf`.

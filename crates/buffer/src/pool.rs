@@ -141,7 +141,7 @@ pub struct PoolAudit {
     pub depot: usize,
     /// Free, in workers' caches.
     pub cached: usize,
-    /// In packets: `total - depot - cached`.
+    /// Packets in use: `total - depot - cached`.
     pub in_use: usize,
 }
 
@@ -238,7 +238,7 @@ impl Pool {
     fn fill(&self) {
         let home = self.inner;
         let mut batch = Vec::with_capacity(BATCH);
-        // From the top, so that the lowest buffers are allocated first.
+        // Numbers come from the top, so that the lowest buffers are allocated first.
         for index in (0..self.inner.count).rev() {
             let at = self.inner.at(index as u32);
             let hdr = BufHdr {

@@ -191,7 +191,7 @@ impl Frame {
         longest: u16,
     ) -> Option<impl Iterator<Item = &mut [u8; N]>> {
         let (bufs, views) = self.rows();
-        // In 32 bits, so that many are compared at once.
+        // Values have 32 bits, so that many are compared at once.
         let (mut least, mut most, mut headroom) = (u32::MAX, 0, u32::MAX);
         for v in views {
             least = least.min(v.0);
@@ -309,14 +309,14 @@ impl Frame {
     }
 
     /// Returns the lengths of the first segments of the sixteen packets from `at` on; undefined
-    /// where there is none.
+    /// without one.
     #[inline(always)]
     pub fn lens<V: Lanes>(&mut self, at: usize) -> V {
         V::load(&self.sixteen_views(at).map(|v| v.0)).shr::<16>()
     }
 
     /// Truncates those of the sixteen packets from `at` on whose bit in the mask is set to these
-    /// lengths, if they are longer. Not for frames with chained packets: there, nothing is done.
+    /// lengths, if they are longer. Frames with chained packets are left alone.
     #[inline(always)]
     pub fn truncate<V: Lanes>(&mut self, at: usize, mask: u16, lens: V) {
         if self.flags().contains(Flags::CHAINED) {

@@ -174,7 +174,7 @@ pub trait Kernel {
     /// Result.
     type Out;
     /// Runs it. Mark it `#[inline(always)]`, and everything it passes lanes to: only then is it
-    /// compiled for the lanes' level. So keep lanes out of closures and of functions that take
+    /// compiled for the lanes' level. Keep lanes out of closures and of functions that take
     /// closures, such as `array::map`.
     fn run<V: Lanes>(self) -> Self::Out;
 }

@@ -405,7 +405,7 @@ proptest! {
                 Op::Push(f, rx) => {
                     let Some(mut p) = cache.alloc() else { continue };
                     serial += 1;
-                    // Whatever was marked: no meta outlives its packet.
+                    // No meta outlives its packet, whatever was marked.
                     prop_assert!(p.meta().flags().is_empty() && p.meta().trace == 0);
                     assert!(p.fill(&serial.to_be_bytes(), &mut cache));
                     p.set_rx_if(SwIfIndex(rx));

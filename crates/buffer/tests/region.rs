@@ -97,7 +97,7 @@ fn lent_buffers_come_back_with_what_was_written() {
         let at = region.offset_of(index) + region.headroom;
         // SAFETY: the buffer is lent to this test.
         unsafe { region.base.add(at).write(n as u8) };
-        // Beyond the chunk, into the pool's own part, of a buffer that is not there.
+        // Places beyond the chunk, in the pool's own part, and of a buffer that does not exist.
         for (index, at, len) in [
             (index, 256, 2049),
             (index, 127, 1),

@@ -74,7 +74,7 @@ impl<'a> Args<'a> {
 
     /// Takes the next argument if it is `keyword` or an abbreviation of it.
     ///
-    /// Where several keywords are possible, use [`one_of`](Self::one_of), which detects ambiguity.
+    /// For several keywords use [`one_of`](Self::one_of), which detects ambiguity.
     pub fn keyword(&mut self, keyword: &str) -> bool {
         self.take_if(|word| !word.is_empty() && keyword.starts_with(word))
     }

@@ -16,7 +16,7 @@ use crate::tree::CommandTree;
 const MAX_DEPTH: usize = 16;
 /// Time between looks at work that a command began.
 const REST: Duration = Duration::from_millis(1);
-/// How long such work is waited for: workers that do not answer are given up before.
+/// Time to wait for such work: workers that do not answer are given up before.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// State of an execution after a step.
@@ -28,7 +28,7 @@ pub enum Progress {
     Finished(Result<End, CliError>),
 }
 
-/// How a successful execution ended.
+/// Outcome of a successful execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Every command was run.

@@ -19,7 +19,7 @@ use crate::tree::CommandTree;
 /// Maximum time that long scripts, all of them together, may keep the main thread before other work
 /// gets its turn.
 const SLICE: Duration = Duration::from_millis(3);
-/// How long a job pauses if its output is not taken as fast as it comes.
+/// Pause of a job whose output is not taken as fast as it comes.
 const REST: Duration = Duration::from_millis(5);
 /// Maximum number of running jobs.
 const MAX_RUNNING: usize = 256;

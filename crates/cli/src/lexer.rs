@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_backslash_that_joins_nothing_stays() {
         assert_eq!(statements("a\\b \\ c\\\\d"), [(1, "a\\b \\ c\\\\d".to_owned())]);
-        // At the very end there is no line to join: it is dropped.
+        // A backslash at the very end joins no line: it is dropped.
         assert_eq!(statements("a \\"), [(1, "a".to_owned())]);
     }
 

@@ -18,7 +18,7 @@ const SCANNED: usize = 64 * 1024;
 pub struct Script {
     /// Name in errors; `None` for typed text.
     name: Option<String>,
-    /// Not everyone may read the file: errors do not quote it.
+    /// Errors do not quote a file that not everyone may read.
     private: bool,
     text: String,
     at: usize,

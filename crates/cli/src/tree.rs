@@ -15,7 +15,7 @@ pub struct CommandTree<C: 'static> {
     pub(crate) unfinished: Option<Unfinished<C>>,
 }
 
-/// How a command's work is followed that goes on after the command has returned.
+/// Follows work of a command that goes on after the command has returned.
 pub struct Unfinished<C> {
     /// Number of works that ever went on so.
     pub begun: fn(&C) -> u64,

@@ -196,7 +196,7 @@ impl Stage {
         let mut ticks = 0;
         let frames = self.packets.bytes.chunks(FRAME * STRIDE);
         for (bytes, lengths) in frames.zip(self.packets.lengths.chunks(FRAME)) {
-            // Not measured: copies the packets to where a device puts them.
+            // Outside the measurement: copies the packets to where a device puts them.
             self.frame[..bytes.len()].copy_from_slice(bytes);
             let begin = clock::ticks();
             self.batch.clear();
@@ -220,7 +220,7 @@ impl Stage {
             ticks += clock::ticks() - begin;
         }
         let clocks = ticks as f64 / self.packets.lengths.len() as f64;
-        // Not measured: prepares the next turn.
+        // Outside the measurement: prepares the next turn.
         if let Case::New = self.case {
             self.now += 2000;
             while self.tracker.expire(self.now, 1 << 16) {}

@@ -138,7 +138,7 @@ pub(crate) fn is_between_established(entry: &Entry, s: &Segment) -> bool {
 /// Advances the sequence numbers for a segment [between established sides](is_between_established),
 /// if it is within the window. Returns false and changes nothing if it is not.
 ///
-/// Not inlined: it needs all registers.
+/// The function is not inlined: it needs all registers.
 #[inline(never)]
 pub(crate) fn slide_established(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
     slide::<true>(entry, reply, s)

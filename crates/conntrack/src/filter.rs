@@ -122,7 +122,7 @@ pub enum FilterError {
          one tuple are separated by commas, such as ct_nw_proto=17,ct_tp_dst=53"
     )]
     NoReplyProtocol(String),
-    /// There is a third tuple.
+    /// The text has a third tuple.
     #[error("unexpected tuple `{0}`: an original and a reply tuple expected at most")]
     TooMany(String),
 }

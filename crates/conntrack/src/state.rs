@@ -19,7 +19,7 @@ impl State {
     pub const ESTABLISHED: State = State(0x02);
     /// Related to a connection: an ICMP error.
     pub const RELATED: State = State(0x04);
-    /// In the reply direction of the connection.
+    /// Is in the reply direction of the connection.
     pub const REPLY: State = State(0x08);
     /// Cannot be tracked, or does not fit the state of its connection.
     pub const INVALID: State = State(0x10);

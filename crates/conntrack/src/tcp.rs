@@ -230,7 +230,7 @@ pub enum Outcome {
     Valid,
     /// Valid, but does not refresh the timer.
     Stray,
-    /// Out of the window, and accepted because windows are not checked.
+    /// Segments out of the window, accepted because windows are not checked.
     Unchecked,
     /// Retransmission of the SYN.
     Repeated,
@@ -238,7 +238,7 @@ pub enum Outcome {
     Reopens,
     /// Invalid combination of flags.
     BadFlags,
-    /// Out of the window.
+    /// Segment out of the window.
     OutOfWindow,
 }
 
@@ -379,7 +379,7 @@ fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) ->
                 (shifts, window) = (src.scale.shift(), dst.scale.shift());
                 seen = segment.unscaled_window();
             } else {
-                // This side does not scale, so neither does: the opener's window counts as it was
+                // Neither side scales if this one does not: the opener's window counts as it was
                 // sent.
                 let scaled = u32::from(dst.window) << dst.scale.shift();
                 dst.window = scaled.min(u32::from(u16::MAX)) as u16;

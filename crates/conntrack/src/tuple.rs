@@ -78,7 +78,7 @@ pub(crate) fn protocol_of<const W: usize>(key: &Key<W>) -> u8 {
 #[inline]
 pub(crate) fn owner_hash<const W: usize>(key: &Key<W>) -> u32 {
     let Tuple { src, dst, protocol, sport, dport } = Tuple::of_key(key, false);
-    // The lower endpoint comes first, or whoever asks.
+    // The lower endpoint comes first, or the one that asks.
     let dst_port = if is_icmp(protocol) { sport } else { dport };
     let flow = FiveTuple { src, dst, protocol, src_port: sport, dst_port };
     if is_icmp(protocol) { flow.symmetric_hash32() } else { flow.hash32() }

@@ -1,5 +1,5 @@
 //! `thalctl`: runs commands on a running router, and writes one file for support. The program links
-//! nothing of the router.
+//! no part of the router.
 
 #![forbid(unsafe_code)]
 
@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
     match run(&args) {
         Ok(Ended::Ok) => ExitCode::SUCCESS,
         Ok(Ended::Failed | Ended::Cancelled) => ExitCode::FAILURE,
-        // Whoever read our output has seen enough.
+        // The reader of our output has seen enough.
         Err(ClientError::Output(e)) if e.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "thalctl: {error}");

@@ -1,5 +1,5 @@
-//! `thalctl tech-support`: one file for whoever helps, written by the client, so that there is one
-//! even if the router does not answer.
+//! `thalctl tech-support`: one file for support, which the client writes even if the router does
+//! not answer.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use thalweg_cli::server::Listen;
 const MAX_SECTION: usize = 512 << 10;
 /// Most bytes of the file.
 const MAX_FILE: usize = 8 << 20;
-/// How long the router may say nothing.
+/// Time that the router may say nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Questions to the router. The answers fit: lists of any length have a limit, as has each section.

@@ -94,7 +94,7 @@ pub fn absent(c: &Control, what: Absent) {
     c.state::<Things>().borrow_mut().last = Some(what);
 }
 
-/// Returns what the last command that failed said to be absent, once.
+/// Returns what the last failed command reported to be absent, once.
 pub fn take_absent(c: &Control) -> Option<Absent> {
     c.state::<Things>().borrow_mut().last.take()
 }

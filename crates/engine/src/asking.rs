@@ -5,7 +5,7 @@ use thalweg_cli::{CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::control::{Asked, Control};
 use thalweg_graph::worker::Core;
 
-/// How long the main thread waits at once. Workers usually answer within microseconds.
+/// Maximum time that the main thread waits at once. Workers usually answer within microseconds.
 const SLICE: Duration = Duration::from_millis(5);
 /// Time between looks at answers that are late.
 const REST: Duration = Duration::from_millis(2);

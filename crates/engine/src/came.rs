@@ -1,7 +1,7 @@
 //! Things that settings name and that may come later than the settings.
 
-/// A table, a bridge or the like has come: settings that could not be applied without it are tried
-/// again. Interfaces and devices have events of their own.
+/// A table, a bridge or a similar object has come: settings that could not be applied without it
+/// are tried again. Interfaces and devices have events of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Came;
 

@@ -18,7 +18,7 @@ pub(crate) fn centre(text: &str, width: usize) -> String {
     format!("{:left$}{text}{:2$}", "", "", spare - left)
 }
 
-/// As [`centre`], with at least one blank on either side, so that columns stay apart.
+/// Centres like [`centre`], with at least one blank on either side, so that columns stay apart.
 pub(crate) fn centre_apart(text: &str, width: usize) -> String {
     let spare = width.saturating_sub(text.chars().count());
     let left = spare.div_ceil(2).max(1);
@@ -179,7 +179,7 @@ pub(crate) fn error_count(c: &Control, error: usize) -> u64 {
 }
 
 /// Returns an error's text in traces.
-/// Returns a drop reason as `show errors` has it: its node and its text.
+/// Returns a drop reason in the form of `show errors`: its node and its text.
 pub fn error_text(c: &Control, error: u32) -> String {
     match c.errors().get(error as usize) {
         Some((node, decl)) => format!("{}: {}", c.nodes()[node.0 as usize].name, decl.text),

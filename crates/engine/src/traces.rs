@@ -1,4 +1,4 @@
-//! How traces are shown: which of them, and with which times.
+//! Output of traces: which of them, and with which times.
 
 use crate::classify::{Classifier, ClassifyError};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl ShownFilter {
     }
 }
 
-/// How the time of a step is printed.
+/// Format of the time of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stamp {
     /// Time since the start.

@@ -79,7 +79,7 @@ fn runtime_counts_since_the_last_clear() {
     assert_eq!((split["vectors"].as_u64(), split["state"].as_str()), (Some(50), Some("active")));
     assert!(split["clocks_per_packet"].as_f64().unwrap() > 0.0);
     assert!(threads[1]["rates"]["in"].as_f64().unwrap() > 0.0);
-    // Never ran: only `verbose` shows it.
+    // The node never ran: only `verbose` shows it. only `verbose` shows it.
     assert!(!text.contains("test-tap ") && s.ok("sh run verb").contains("test-tap "));
     assert!(s.ok("show runtime max").contains("Max Node Clocks"));
     assert_eq!(s.ok("show runtime summary").lines().count(), 3 * 3 + 2);
@@ -268,7 +268,7 @@ fn only_traces_that_match_are_shown() {
     assert!(s.error("classify table table 0").contains("`next-table' and a number, or `del'"));
     s.ok("classify table table 0 next-table 4294967295");
     s.ok("classify table table 0 del");
-    // The filter goes with its table, and a table that takes the number is none.
+    // The filter goes with its table; a new table with the number does not filter.
     assert_eq!(traced(&mut s), every);
     assert_eq!(s.ok("classify table mask hex ff"), "0\n");
     assert_eq!(traced(&mut s), every);
@@ -395,7 +395,7 @@ fn every_show_command_has_json_and_refuses_unknown_words() {
             assert!(v.is_object() || v.is_array(), "{path}: {v}");
             assert!(s.error(&format!("{path} no such words")).contains("no"), "{path}");
         }
-        // Whatever is offered as a completion can be typed.
+        // Every completion that is offered can be typed.
         let _ = command.complete(&s.lab.c, &[], "");
         let _ = command.complete(&s.lab.c, &["x"], "");
     }

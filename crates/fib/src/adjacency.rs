@@ -12,13 +12,13 @@ use thalweg_wire::mpls::{Entry as Stacked, Label};
 pub enum Peer {
     /// One host of the link. Its address may be of another family than the packets (RFC 8950).
     Neighbor(IpAddr),
-    /// Whoever is at the other end of the link.
+    /// The host at the other end of the link.
     PointToPoint,
     /// The members of a multicast group.
     Multicast,
     /// The packet's destination, which has to be resolved.
     Glean,
-    /// Whoever the link header names that the packet came with.
+    /// The receiver that the packet's own link header names.
     AsWritten,
 }
 

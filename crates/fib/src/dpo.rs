@@ -124,7 +124,8 @@ impl Entry<'_> {
     /// Returns the header of [`link`](Self::link).
     #[inline(always)]
     pub fn header<const LEN: usize>(self) -> [u64; 3] {
-        // By arithmetic: reading bytes out of two words in memory would wait for both to be stored.
+        // Arithmetic is faster: reading bytes out of two words in memory would wait for both to be
+        // stored.
         let word = |i: usize| u64::from_le_bytes(self.0[i].load(Ordering::Relaxed).to_ne_bytes());
         let (first, second) = (word(REWRITE), word(REWRITE + 1));
         let last = match LEN {
@@ -217,9 +218,9 @@ fn store(words: &[AtomicU64], bytes: &[u8]) {
 pub struct Met<V> {
     /// The object of each.
     pub dpos: V,
-    /// Which of them are complete.
+    /// Members that are complete.
     pub complete: u16,
-    /// Which of them are load balances whose members are complete.
+    /// Members that are load balances whose members are complete.
     pub balanced: u16,
     /// Their first buckets, and the masks of their hashes.
     first: V,
@@ -244,11 +245,11 @@ pub struct DpoTable {
     /// Second lines of long rewrites.
     seconds: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
-    /// How often each index was freed; see [`Parked`](crate::Parked).
+    /// Number of times that each index was freed; see [`Parked`](crate::Parked).
     pub(crate) stamps: SparseArray<AtomicU32, CAPACITY>,
     /// Node that handles the objects of each kind, by link type.
     exits: [[AtomicU16; Kind::LIMIT]; LinkType::ALL.len()],
-    /// There was an adjacency of a sub-interface without tags.
+    /// True once an adjacency of a sub-interface without tags existed.
     names_senders: AtomicBool,
 }
 
@@ -290,7 +291,7 @@ impl DpoTable {
             .map_or(Dpo(0), |b| Dpo(b.load(Ordering::Acquire)))
     }
 
-    /// Returns whether some packets that meet an object meet this one in the end.
+    /// Returns whether some packets that meet an object end at this one.
     #[must_use]
     pub fn may_meet(&self, from: Dpo, end: Dpo) -> bool {
         let state = self.get(from).state();

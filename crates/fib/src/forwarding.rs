@@ -21,7 +21,7 @@ use thalweg_wire::mpls::ENTRY_LEN;
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FibError {
-    /// There are no entries left.
+    /// The table is full.
     #[error("adjacency table full: {0} entries are the limit")]
     Full(usize),
     /// The interface does not exist.
@@ -33,13 +33,13 @@ pub enum FibError {
     /// A group, or a tunnel's destination, leads back to itself.
     #[error("the forwarding object would lead to itself")]
     Loop,
-    /// Too many groups in a row.
+    /// The row of groups is too long.
     #[error("too many levels of recursive routes: {} are the limit", crate::MAX_DEPTH)]
     Depth,
     /// The header is too long.
     #[error("a header of {0} bytes: {MAX_REWRITE} are the limit")]
     Rewrite(usize),
-    /// There are too many kinds of objects.
+    /// The table of kinds is full.
     #[error("no room for another kind of forwarding object: the limit is {}", Kind::LIMIT)]
     Kinds,
 }
@@ -69,10 +69,10 @@ pub(crate) struct Slot {
     pub(crate) object: Object,
 }
 
-/// Most neighbours that subscribers hear of at once.
+/// Maximum number of neighbours that subscribers are notified of at once.
 const MAX_UNRESOLVED: usize = 64;
 
-/// New adjacencies lead to these neighbours, which were not known then. Not all of many.
+/// New adjacencies lead to these neighbours, which were not known then. Lists of many are cut.
 #[derive(Clone, Debug)]
 pub struct Unresolved(pub Vec<(SwIfIndex, IpAddr)>);
 
@@ -104,7 +104,7 @@ pub struct Forwarding {
     exits: Vec<(LinkType, Kind, &'static str)>,
     /// Node that sets what labels have of the packet, and its name until all nodes exist.
     imposer: (Option<&'static str>, Option<NodeId>),
-    /// Neighbours of new adjacencies, until subscribers hear of them.
+    /// Neighbours of new adjacencies, until subscribers are notified.
     unresolved: Vec<(SwIfIndex, IpAddr)>,
     /// Number of state words stored so far.
     pub(crate) stores: u64,
@@ -377,7 +377,7 @@ impl Forwarding {
         Ok(dpo)
     }
 
-    /// Has subscribers hear of a neighbour that is not known, with others of the same turn.
+    /// Notifies subscribers of an unknown neighbour, with others of the same turn.
     fn note_unresolved(&mut self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) {
         if self.unresolved.is_empty() {
             c.remote().submit(|c| {

@@ -100,7 +100,7 @@ impl Forwarding {
     }
 
     fn put_members(&mut self, c: &Control, dpo: Dpo, mut members: Vec<Member>) {
-        // Otherwise in the order of the paths, whichever of their objects was made first.
+        // Equal ones stay in the order of the paths, whichever of their objects was made first.
         members.sort_by_key(|member| member.preference);
         let Some(Slot { object: Object::Group(group), .. }) = self.objects.get_mut(&dpo) else {
             return self.release_all(c, &members);
@@ -243,7 +243,7 @@ impl Forwarding {
         all.find(|some| some.iter().any(|m| self.is_usable(m.dpo))).unwrap_or(first)
     }
 
-    /// Returns what packets meet in the end, with shares.
+    /// Returns the objects at the end of packets, with shares.
     fn flatten(&self, dpo: Dpo) -> BTreeMap<Dpo, u64> {
         let (mut ends, mut left) =
             (BTreeMap::new(), BTreeMap::from([((self.depth(dpo), dpo), WHOLE)]));
@@ -345,7 +345,7 @@ impl Forwarding {
 
     /// Refreshes the groups and midchains that depend on objects whose state has changed.
     pub(crate) fn refresh_dependents(&mut self, c: &Control, changed: &[Dpo]) {
-        // In the order of dependence: a midchain's state matters to what contains it.
+        // The order is that of dependence: a midchain's state matters to what contains it.
         let mut wave: BTreeSet<Dpo> = changed.iter().flat_map(|dpo| self.above(*dpo)).collect();
         while !wave.is_empty() {
             let mut next = BTreeSet::new();

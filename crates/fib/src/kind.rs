@@ -1,6 +1,6 @@
 //! Kinds of forwarding objects, and the links that they send over: both open to features.
 //!
-//! A kind says what becomes of packets that meet the object. This crate has those that every
+//! A kind says what becomes of packets that meet the object. The crate has those that every
 //! protocol needs; a feature adds its own with [`Forwarding::register`], and says for each protocol
 //! which node handles it with [`Forwarding::set_exit`].
 
@@ -20,7 +20,7 @@ impl Kind {
     /// The entry has all that a packet needs to be sent.
     const COMPLETE: u8 = 0x40;
 
-    /// There is no route.
+    /// No route matches.
     pub const MISS: Kind = Kind(0);
     /// A complete adjacency: write the header and send.
     pub const REWRITE: Kind = Kind(1 | Kind::SENT | Kind::COMPLETE);

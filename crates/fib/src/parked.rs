@@ -1,7 +1,7 @@
 //! Objects of packets that wait.
 //!
 //! A packet that a worker forwards names its object by index, and an index is reused only after
-//! all workers have passed a quiescent point: the packet is gone by then. But some packets wait for
+//! all workers have passed a quiescent point: the packet is gone by then. Some packets wait for
 //! longer, in a ring to another worker or until the first fragment of their datagram comes. These
 //! carry a stamp with the index, which changes when the object is freed.
 

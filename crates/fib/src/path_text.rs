@@ -29,7 +29,7 @@ pub enum Place<I> {
     NextHop {
         /// Its address.
         address: IpAddr,
-        /// Interface by which it is reached; routes say, if there is none.
+        /// Interface by which it is reached; without one, routes decide.
         interface: Option<I>,
         /// Table of these routes, if no interface is named.
         table: Option<TableId>,

@@ -385,7 +385,7 @@ mod tests {
                 }
                 Err(why) => prop_assert!(why.contains(by_index.place.word()), "{}", why),
             }
-            // So does a label, whose tables may be of the other version.
+            // A label has it as a value, too; its tables may be of the other version.
             let settled = by_index.of_label();
             let of = match settled.place {
                 Place::Lookup(LookIn::Ip(of), _) | Place::Receive(of, _) => of,

@@ -9,7 +9,7 @@ use thalweg_tables::qsbr::Guard;
 /// A label table's action on the outermost label of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelStep {
-    /// This label takes its place.
+    /// The label is swapped for this one.
     Swapped(u32),
     /// The label of the adjacency that the packet takes takes its place, or it is popped.
     ByMember,

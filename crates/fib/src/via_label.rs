@@ -1,8 +1,8 @@
 //! Objects that lead where a label of MPLS table 0 does, for paths whose next hop is a label.
 //!
-//! A path of that kind resolves to an object that stays. The feature that has the label table hears
-//! of new objects ([`ViaLabelsDue`]), and has them follow the label's paths. They follow again when
-//! the label gets other paths.
+//! A path of that kind resolves to an object that stays. The feature with the label table is
+//! notified of new objects ([`ViaLabelsDue`]), and lets them follow the label's paths. They follow
+//! again when the label gets other paths.
 
 use crate::forwarding::UNRESOLVED;
 use crate::rib::Labels;
@@ -16,7 +16,7 @@ use thalweg_wire::mpls::Label;
 pub struct ViaLabel {
     /// The label whose paths are followed: those of packets with more labels behind it.
     pub label: Label,
-    /// Whose route table resolves the path, IPv4's or IPv6's.
+    /// Family of the route table that resolves the path: IPv4 or IPv6.
     pub link: LinkType,
     /// Labels put before packets, before those of the label's paths.
     pub labels: Labels,
@@ -39,7 +39,7 @@ pub(crate) struct ViaLabels {
     /// Each with a reference of its own.
     all: BTreeMap<ViaLabel, Dpo>,
     due: BTreeSet<ViaLabel>,
-    /// Where the search for unused ones goes on.
+    /// Next place to search for unused ones.
     next: Option<ViaLabel>,
 }
 

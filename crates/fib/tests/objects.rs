@@ -275,7 +275,7 @@ fn eight_groups_may_be_in_a_row() {
         row.push(group(&lab, &[(row[row.len() - 1], 1)]).expect("a group"));
     }
     assert_eq!(group(&lab, &[(row[7], 1)]), Err(FibError::Depth));
-    // Nor in the middle of those that lead to it.
+    // A group in the middle of the row cannot grow longer either.
     let more = group(&lab, &[(a, 1)]).expect("a group");
     assert_eq!(set_group(&lab, row[0], &[(more, 1)]), Err(FibError::Depth));
     assert_eq!(set_group(&lab, row[1], &[(more, 1)]), Ok(()));

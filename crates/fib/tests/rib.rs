@@ -131,15 +131,15 @@ fn nested<A: Family>(n: usize) -> Prefix<A> {
 /// A path as it is drawn: to be made for either family.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// To a host of a subnet, by its interface or not.
+    /// Path to a host of a subnet, by its interface or not.
     Host(u8, u8, bool),
-    /// To an address that a route may cover.
+    /// Path to an address that a route may cover.
     Through(u8, u8),
     Link(u8),
     Special(PathKind),
 }
 
-/// How a path takes part: its weight and its preference.
+/// Part of a path: its weight and its preference.
 type Share = (u8, u8);
 
 fn path<A: Family>(lab: &Lab, way: Way, (weight, preference): Share) -> Path {
@@ -357,7 +357,7 @@ fn paths_that_can_never_lead_anywhere_are_refused() {
     let to = prefix(u128::of(40, 0), 8);
     let refused = six.set(&lab.c, to, Source::Static, vec![Path::via(local, None)]);
     assert!(matches!(refused, Err(RibError::LinkLocal(_))));
-    // On a link, it is a neighbour like any other; of IPv4 routes as well (RFC 8950).
+    // The address on a link is a neighbour like any other; of IPv4 routes as well (RFC 8950).
     let path = Path::via(local, Some(lab.sw_if(2)));
     six.set(&lab.c, to, Source::Static, vec![path]).expect("a route");
     let mut four = table::<u32>(&lab);
@@ -408,7 +408,7 @@ fn reasons<A: Family>(lab: &Lab, t: &Routes<A>, prefix: Prefix<A>) -> Vec<Option
     t.unresolved(&lab.c, &t.view(prefix).expect("a route"))
 }
 
-/// Routes before what they lead through: kept, with the reason, and resolved in the end.
+/// Routes before what they lead through: kept, with the reason, and resolved later.
 fn kept_in_any_order<A: Family>(lab: &Lab) {
     let before = forwarding(lab, |f| f.len());
     let mut t = table::<A>(lab);
@@ -689,7 +689,7 @@ fn a_tunnel_follows_the_route_of_its_destination() {
     assert_eq!((ends(&lab, under), kind()), (hop(1), Kind::MIDCHAIN));
     t.unset(&lab.c, far, Source::Static);
     assert_eq!((ends(&lab, under), kind()), (nowhere.clone(), Kind::DOWN));
-    // By the tunnel itself, its destination cannot be reached.
+    // The tunnel's destination cannot be reached by the tunnel itself.
     forwarding(&lab, |f| {
         f.retain(tunnel);
         f.set_numbered(&lab.c, 3, vec![Member::of(tunnel)]).expect("a group");
@@ -760,7 +760,7 @@ fn convergence_costs_stores_by_path_lists() {
     set(&mut t, loopback, vec![through(1, 2)]);
     assert!(stores() - at <= 3 * lists, "{} stores", stores() - at);
     assert_eq!(some(&t), BTreeSet::from([hop(1)]));
-    // But for the leaf of that route itself.
+    // Only the leaf of that route itself is written.
     assert!(t.lpm().stores - leaves <= 3, "{}", t.lpm().stores - leaves);
     // The link goes down.
     let at = forwarding(&lab, |f| f.stores());

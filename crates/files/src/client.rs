@@ -1,8 +1,8 @@
 //! Files that clients of the router's sockets name.
 //!
-//! The router is often root, and members of its sockets' group are not. So errors about a file that
-//! not everyone may read do not [quote](Text::explain) it, and files are written only where whoever
-//! started the router [allows](allow_below) it:
+//! The router is often root, and members of its sockets' group are not. Errors about a file that
+//! not everyone may read therefore do not [quote](Text::explain) it, and files are written only to
+//! places that the router's user [allows](allow_below):
 //!
 //! - anything directly in `/tmp`, where names are everyone's,
 //! - anything below the directories that it names,
@@ -37,7 +37,7 @@ static ALLOWED: OnceLock<Allowed> = OnceLock::new();
 pub struct Allowed {
     /// Directories of the router, which has files of its own there.
     pub own: Vec<PathBuf>,
-    /// Directories named by whoever started it.
+    /// Directories named by the user who started it.
     pub named: Vec<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ pub fn allow_below(directories: Allowed) {
 /// A kind of files that clients write.
 #[derive(Debug)]
 pub struct Kind {
-    /// In words, for errors: `a capture`.
+    /// Name in words, for errors: `a capture`.
     pub name: &'static str,
     /// First bytes of such a file; empty if they say nothing.
     pub magic: &'static [&'static [u8]],
@@ -133,7 +133,7 @@ fn append_at(spot: &Spot) -> Result<File, FileError> {
         Ok(meta) => meta,
         Err(e) => return Err(failed(e)),
     };
-    // In a directory for all, others may have made it, to read it or as a second name of a file.
+    // Others may have made it in a directory for all, to read it or as a second name of a file.
     if meta.uid() != rustix::process::geteuid().as_raw() {
         return Err(failed(wrong(format!("it belongs to another user (uid {})", meta.uid()))));
     }

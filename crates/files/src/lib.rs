@@ -30,7 +30,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Why a file cannot be read or written.
+/// Reason why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {attempt} {}: {source}", path.display())]
 pub struct FileError {

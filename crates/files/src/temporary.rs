@@ -1,7 +1,7 @@
 //! Temporary files, which take another one's place once they are complete.
 //!
-//! A process that is killed leaves what it had begun. So whoever writes one holds a lock on it, and
-//! the next process that writes in the directory removes those that nobody holds.
+//! A process that is killed leaves what it had begun. A writer therefore holds a lock on its file,
+//! and the next process that writes in the directory removes files that nobody holds.
 
 use crate::open_regular;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};

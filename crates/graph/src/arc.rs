@@ -25,7 +25,7 @@ const MAX_TAPS: usize = 32;
 pub const MAX_CHAINS: usize = 16_384;
 
 zeroable! {
-    /// Where packets of an interface go on an arc.
+    /// Next nodes of an interface's packets on an arc.
     #[repr(align(64))]
     struct Chain {
         /// First feature, or the end.
@@ -484,7 +484,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was enabled, disabled and removed: as if chains were walked feature by feature.
+        /// Results are as if chains were walked feature by feature, whatever was enabled, disabled
+        /// and removed.
         #[test]
         fn chains_are_what_interfaces_have(
             ops in prop::collection::vec((0u32..6, 0usize..6, any::<bool>()), 1..120),

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How far the clock of timers is ahead, in nanoseconds and in ticks.
+/// Lead of the timers' clock, in nanoseconds and in ticks.
 static AHEAD_NS: AtomicU64 = AtomicU64::new(0);
 static AHEAD_TICKS: AtomicU64 = AtomicU64::new(0);
 
@@ -33,8 +33,8 @@ pub fn ahead() -> Duration {
     Duration::from_nanos(AHEAD_NS.load(Relaxed))
 }
 
-/// Moves the clock of timers ahead, for all threads of the process. Whoever waits for a time is to
-/// be woken: see [`Control::adjust_clock`](crate::Control::adjust_clock).
+/// Moves the clock of timers ahead, for all threads of the process. Threads that wait for a time
+/// must be woken: see [`Control::adjust_clock`](crate::Control::adjust_clock).
 pub(crate) fn adjust(by: Duration) {
     AHEAD_NS.fetch_add(by.as_nanos() as u64, Relaxed);
     AHEAD_TICKS.fetch_add(ticks_in(by), Relaxed);
@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn ticks_follow_the_clock() {
         init();
-        // Between two readings of the other clock, so that it does not matter where the thread
-        // loses the processor.
+        // Read it between two readings of the other clock: the thread may lose the processor
+        // anywhere.
         let reading = || (Instant::now(), cycles(), Instant::now());
         let (before, a, after) = reading();
         while after.elapsed() < Duration::from_millis(30) {

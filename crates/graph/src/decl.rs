@@ -64,7 +64,7 @@ pub enum Kind {
     Tap,
 }
 
-/// Which interface selects a packet's features on an arc.
+/// Interface that selects a packet's features on an arc.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArcKey {
     /// The interface that the packet came in by.
@@ -124,7 +124,7 @@ impl FeatureDecl {
     pub const fn on(arc: &'static str) -> FeatureDecl {
         FeatureDecl { arc, stage: Stage::Filter, before: &[], after: &[] }
     }
-    /// At another stage.
+    /// Returns the feature at another stage.
     #[must_use]
     pub const fn at(self, stage: Stage) -> FeatureDecl {
         FeatureDecl { stage, ..self }

@@ -1,6 +1,6 @@
-//! Why packets are discarded, as sFlow numbers it (sFlow Dropped Packet Notification Structures):
-//! the reasons that nodes name in [`errors!`](crate::errors). Reasons below 256 are codes of ICMP
-//! destination unreachable.
+//! Reasons why packets are discarded, as sFlow numbers them (sFlow Dropped Packet Notification
+//! Structures): the reasons that nodes name in [`errors!`](crate::errors). Reasons below 256 are
+//! codes of ICMP destination unreachable.
 
 /// Declares reasons, and the list of all.
 macro_rules! reasons {

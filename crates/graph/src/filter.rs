@@ -48,7 +48,7 @@ pub struct ByteFilter(Vec<Masked>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Masked {
     mask: Vec<u8>,
-    /// In order.
+    /// Values in order.
     values: Vec<Vec<u8>>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn disable_fastbins() {
 /// each block; `None` if the C library does not say (glibc does from 2.33 on).
 ///
 /// Blocks that glibc keeps for a thread's next allocation count as allocated, some hundred KiB of
-/// each thread at most; `GLIBC_TUNABLES=glibc.malloc.tcache_count=0` has it keep none.
+/// each thread at most; `GLIBC_TUNABLES=glibc.malloc.tcache_count=0` makes it keep none.
 #[must_use]
 pub fn in_use() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

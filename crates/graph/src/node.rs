@@ -73,8 +73,8 @@ pub trait Node: Send + 'static {
     fn begin(&mut self, _cx: &mut NodeCx<'_>, _frame: &Frame) {}
 
     /// Returns the verdict for the whole frame that [`begin`](Self::begin) saw, if no packet of it
-    /// needs a look: a frame of one packet then costs no more than a full one. Not asked for frames
-    /// with traced packets.
+    /// needs a look: a frame of one packet then costs no more than a full one. Frames with traced
+    /// packets do not ask for it.
     #[inline]
     fn whole(&self) -> Option<Verdict> {
         None
@@ -134,7 +134,7 @@ pub enum Poll {
     Idle,
     /// No packets now; poll again at this tick count.
     At(u64),
-    /// This number of packets; poll again at once.
+    /// Number of packets; poll again at once.
     Busy(usize),
 }
 
@@ -211,7 +211,7 @@ pub enum Fate {
     HandedOver,
 }
 
-/// How a sampled packet leaves by several interfaces.
+/// Way in which a sampled packet leaves by several interfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Copies {
     /// Number of interfaces.

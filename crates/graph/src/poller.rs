@@ -86,7 +86,7 @@ impl Poller {
         }
         let How::Set { epoll, watched } = &mut self.how else { return };
         for fd in watched.difference(&fds) {
-            // A closed descriptor has left the set by itself.
+            // A closed descriptor leaves the set automatically.
             let _ = epoll::delete(&epoll, borrow(*fd));
         }
         for fd in &fds {
@@ -338,7 +338,7 @@ mod tests {
                 assert!(is_called(&mut poller).by_error);
             }
             here.read_exact(&mut [0; 10]).unwrap();
-            // Once more, so that its node can handle it.
+            // The poller reports it once more, so that its node can handle it.
             assert!(is_called(&mut poller).by_error);
             sleeps(&mut poller);
         }

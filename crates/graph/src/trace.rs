@@ -64,7 +64,7 @@ pub(crate) struct Dispatches {
     /// Number that are still to be kept.
     left: u32,
     bytes: usize,
-    /// How many so far, for the main thread.
+    /// Number so far, for the main thread.
     taken: Arc<AtomicU64>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Wanted {
     pub(crate) node: NodeId,
     /// Number still to be marked.
     pub(crate) left: u32,
-    /// Which of them; `None` for all.
+    /// Filter of the packets; `None` for all.
     pub(crate) filter: Option<Arc<ByteFilter>>,
 }
 

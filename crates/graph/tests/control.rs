@@ -38,7 +38,7 @@ fn an_idle_worker_sleeps_and_a_message_wakes_it() {
 
     let mut best = f64::MAX;
     for i in 1..=200 {
-        // Where processors are busy with something else, it takes more of them to find a good one.
+        // Busy processors need more tries for a good one.
         if i > 20 && best < 0.005 {
             break;
         }

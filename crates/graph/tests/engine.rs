@@ -209,7 +209,7 @@ fn kept_packets_are_in_flight_until_released() {
     {
         let mut lab = Lab::new(1);
         let mut frame = vec![TO_SINK; 30];
-        // In the middle, at the ends, and a frame of nothing else.
+        // Kept packets are in the middle, at the ends, and fill a frame alone.
         for i in [0, 3, 4, 5, 29] {
             frame[i] = TO_KEEP;
         }
@@ -434,7 +434,7 @@ fn a_panic_ends_the_process_and_names_node_and_packet() {
     assert_eq!(child.status.code(), Some(70), "{said}");
     assert!(said.contains("worker 0 panicked in node `test-split`"), "{said}");
     assert!(said.contains("packet of 60 bytes: 0600000000000002000000"), "{said}");
-    // Whoever keeps it gets the same before the process ends.
+    // The hook that keeps it gets the same before the process ends.
     let context = std::fs::read_to_string(&kept).unwrap();
     std::fs::remove_file(&kept).unwrap();
     assert!(context.contains("worker 0 panicked in node `test-split`; packet of 60"), "{context}");
@@ -491,8 +491,8 @@ fn ids_and_counters_of_nodes_return() {
     lab.close();
 }
 
-/// Nodes of interfaces that stay: one more takes as long as the first, but for some nanoseconds
-/// for each node in the order of all. Putting all in order again would take milliseconds.
+/// Nodes of interfaces that stay: one more takes as long as the first, plus some nanoseconds for
+/// each node in the order of all. Putting all in order again would take milliseconds.
 #[test]
 fn one_more_node_of_many_costs_what_the_first_did() {
     let mut lab = Lab::new(1);

@@ -59,7 +59,7 @@ fn by_source(lab: &Lab, worker: usize) -> BTreeMap<u32, Vec<u32>> {
 fn under_load_everything_arrives_once_and_in_order() {
     const FRAMES: usize = 400;
     let mut lab = Lab::with_buffers(2, 4096);
-    // From and to.
+    // Numbers by source and destination.
     let mut expected = BTreeMap::<(usize, usize), u64>::new();
     let mut total = 0;
     // Frames of all sizes: whole ones for one worker, and mixed ones that split. First as many as
@@ -138,7 +138,7 @@ fn packets_without_room_are_dropped_and_counted() {
     lab.settle(256 * frames, 0);
     assert_eq!(lab.error("error-drop", FULL), 21 * 256);
     assert_eq!(lab.arrived(0, 1), (0..28 * 256).collect::<Vec<_>>());
-    // And it goes on.
+    // The worker goes on.
     lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 10]]);
     lab.settle(256 * frames + 10, 0);
     assert_eq!(pair(&lab, 0, 1).depth, 0);
@@ -162,7 +162,7 @@ fn packets_gather_while_the_other_worker_is_away() {
     assert_eq!((v.drops, v.depth), (0, v.frames as usize));
     assert!(v.frames < 32, "{v:?}");
     barrier.wait();
-    // Whoever waits for what is being handed over finds it there.
+    // A caller that waits for what is being handed over finds it there.
     lab.c.sync();
     lab.c.await_handed_over();
     lab.c.sync();
@@ -290,7 +290,7 @@ fn sixty_four_workers_hand_to_each_other_and_end() {
     let views = lab.c.hand_off_views();
     assert_eq!(views.len(), WORKERS * (WORKERS - 1));
     assert!(views.iter().all(|v| v.room == 4 && v.drops == 0 && v.depth == 0));
-    // To each of 16 workers, from all others.
+    // Packets went to each of 16 workers, from all others.
     assert_eq!(views.iter().map(|v| v.packets).sum::<u64>(), 16 * 63 * 4);
     lab.close();
 }

@@ -33,7 +33,7 @@ fn counters_of_two_workers_share_no_line() {
         all.extend((0..MAX_INTERFACES).map(|i| at(s.interface(SwIfIndex(i as u32)))));
         assert!(all.iter().all(|a| own.iter().any(|range| range.contains(a))));
     }
-    // And these are the counters that are written.
+    // The counters are written here.
     lab.make(1, SwIfIndex(7), vec![vec![lab::TO_DROP; 3]]);
     lab.settle(3, 0);
     assert_eq!((stats[0].totals.rx.get(), stats[1].totals.rx.get()), (0, 3));

@@ -107,7 +107,7 @@ impl Tap for Rests {
 
     fn message(&mut self, message: Box<dyn Any + Send>) {
         self.every = *message.downcast::<u64>().expect("a number");
-        // To inspect a frame sooner than announced.
+        // Inspect a frame sooner than announced.
         self.left = [0; 8];
     }
 }

@@ -20,7 +20,7 @@ pub(crate) const KEYS: [&str; 16] = [
     "server", "close", "life", "ramp", "gaps", "patience",
 ];
 
-/// How the rate rises at the start.
+/// Rise of the rate at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ramp {
     /// Time until the full rate, in microseconds.
@@ -231,7 +231,7 @@ fn programs(at: &At<'_>, protocol: Protocol) -> Out<(Program, Program, (u8, u8))
                 *place = wait;
             }
             if let Some(life) = life {
-                // Before the client closes, or waits until the server does.
+                // The wait comes before the client closes, or waits until the server does.
                 let end = client.iter().position(|s| matches!(s, Step::AwaitClose | Step::Reset));
                 client.insert(end.unwrap_or(client.len()), life);
             }
@@ -410,7 +410,7 @@ pub struct Flows {
     pub hold: Option<u32>,
     /// Number after which no more are opened.
     pub total: Option<u64>,
-    /// How the rate rises.
+    /// Rise of the rate.
     pub ramp: Option<Ramp>,
 }
 

@@ -69,8 +69,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The plan of the streams, with MAC addresses, cap and lateness that whoever runs it sets;
-    /// `None` without streams.
+    /// Plan of the streams, with MAC addresses, cap and lateness that the caller sets; `None`
+    /// without streams.
     pub fn plan(&self) -> Option<stream::Plan> {
         (!self.streams.is_empty()).then(|| stream::Plan::of(self.streams.clone()))
     }
@@ -102,7 +102,7 @@ impl Profile {
     /// Reads a built-in profile.
     ///
     /// # Errors
-    /// [`Problems`] if there is none of that name, or with unsuitable tunables.
+    /// [`Problems`] if no profile has that name, or with unsuitable tunables.
     pub fn builtin(name: &str, tunables: &[(String, String)]) -> Result<Profile, Problems> {
         match BUILTINS.iter().find(|builtin| builtin.name == name) {
             Some(builtin) => Profile::parse(name, builtin.text, tunables),
@@ -163,7 +163,7 @@ pub fn fuzz_profile(data: &[u8]) {
     }
 }
 
-/// The document's tunables, with those set that are to have other values.
+/// The document's tunables, with the values that were set.
 fn tune(root: &Node, set: &[(String, String)]) -> Out<Vec<(String, Node)>> {
     let root = At { node: root, path: String::new() };
     let mut all: Vec<(String, Node)> = Vec::new();
@@ -241,7 +241,7 @@ fn read(root: &Node, problems: &mut Vec<Problem>) -> Out<(String, Vec<Pair>)> {
     Ok((about, pairs.into_values().map(|(pair, _)| pair).collect()))
 }
 
-/// Where a stream or flow was read.
+/// Place in a file at which a stream or flow was read.
 type Origin = (String, Node);
 
 fn read_streams(

@@ -36,7 +36,7 @@ pub(crate) const KEYS: [&str; 20] = [
 /// Bytes of the FCS.
 const FCS: u16 = 4;
 
-/// How both addresses of a stream vary.
+/// Way in which both addresses of a stream vary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Vary {
     Off,

@@ -115,7 +115,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// For messages.
+    /// Returns the name for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Number => "a number",
@@ -145,7 +145,6 @@ impl Kind {
         }
     }
 
-    /// Writes a value.
     pub(crate) fn write(self, value: u128) -> String {
         match self {
             Kind::Number => value.to_string(),

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Books {
     /// Due in the trial.
     pub intended: u64,
-    /// Not sent: the tester was late.
+    /// Packets not sent: the tester was late.
     pub unsent_late: u64,
-    /// Not sent: the transport had no room.
+    /// Packets not sent: the transport had no room.
     pub unsent_no_room: u64,
     /// Lost between tester and device.
     pub link_in: u64,

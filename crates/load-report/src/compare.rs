@@ -10,7 +10,7 @@ use crate::words::{difference, rate, share};
 /// A fact in which two reports differ, so that their numbers say nothing about each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differs {
-    /// Which fact.
+    /// The fact.
     pub what: &'static str,
     /// Value in the first report.
     pub before: String,

@@ -31,7 +31,6 @@ impl Report {
     }
 }
 
-/// Title of a report.
 pub(crate) fn title(report: &Report) -> String {
     let device = if report.device.name.is_empty() { "a device" } else { &report.device.name };
     format!("Load test of {device}")

@@ -38,17 +38,17 @@ pub struct Report {
     pub tool_version: String,
     /// The kind of measurement.
     pub kind: Kind,
-    /// When it began (RFC 3339).
+    /// Time when it began (RFC 3339).
     pub started: String,
-    /// When it ended.
+    /// Time when it ended.
     pub ended: String,
     /// The command, to repeat it.
     pub command: Vec<String>,
     /// Decides all random values.
     pub seed: u64,
-    /// Where it ran.
+    /// Machine that it ran on.
     pub machine: Machine,
-    /// Through what the tester and the device were connected.
+    /// Transport between the tester and the device.
     pub transport: Transport,
     /// The traffic.
     pub profile: Profile,
@@ -66,7 +66,7 @@ pub struct Report {
     pub latency: Vec<Latency>,
     /// Values over time.
     pub series: Option<Series>,
-    /// Whatever else a reader should know: deviations, noise, loss inversion.
+    /// Other things that a reader should know: deviations, noise, loss inversion.
     pub notes: Vec<String>,
 }
 
@@ -132,7 +132,7 @@ pub struct Device {
     pub version: String,
     /// Its configuration or command.
     pub configuration: String,
-    /// Where its drop counters come from.
+    /// Source of its drop counters.
     pub counters_from: String,
 }
 
@@ -198,7 +198,7 @@ pub struct Found {
     pub interval95: Option<[f64; 2]>,
 }
 
-/// Where most was lost.
+/// Place at which most was lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitedBy {
@@ -212,7 +212,7 @@ pub struct LimitedBy {
     pub share: f64,
 }
 
-/// How sure it is where a packet was lost.
+/// Certainty of the place at which a packet was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
@@ -231,13 +231,13 @@ pub enum Grade {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FirstLost {
-    /// When it was due, since the window began, if it is one of a stream.
+    /// Time when it was due, since the window began, if it is one of a stream.
     pub scheduled_ns: Option<u64>,
     /// Its stream; of connections, its addresses and ports.
     pub stream: String,
     /// Its number in the stream, or its sequence number of TCP.
     pub sequence: Option<u64>,
-    /// How sure the place is.
+    /// Certainty of the place.
     pub grade: Grade,
     /// The device's node.
     pub node: String,
@@ -253,7 +253,7 @@ pub enum Verdict {
     Low,
     /// The trial misses it.
     High,
-    /// Neither.
+    /// Undecided between the two.
     Undecided,
 }
 
@@ -263,7 +263,7 @@ pub enum Verdict {
 pub struct Trial {
     /// Number, from 1.
     pub n: u32,
-    /// When it began, since the report did.
+    /// Time when it began, since the report did.
     pub at_ns: u64,
     /// Load that was meant.
     pub load: f64,
@@ -276,13 +276,13 @@ pub struct Trial {
     /// Packets and connections that were judged: those of the window. Reports of older versions do
     /// not say.
     pub judged: u64,
-    /// Why it does not count.
+    /// Reason why it does not count.
     pub invalid: Option<String>,
     /// Verdicts, by goal.
     pub verdicts: BTreeMap<String, Verdict>,
     /// Books of packets, by direction: `a-b`, `b-a`.
     pub directions: BTreeMap<String, Books>,
-    /// By stream and direction.
+    /// Results by stream and direction.
     pub streams: Vec<StreamResult>,
     /// Number of streams that are not listed; those that lost most are.
     pub streams_left_out: u64,
@@ -388,7 +388,7 @@ pub struct Latency {
     pub closed_loop: bool,
     /// True if packets were lost at that load.
     pub lossy: bool,
-    /// From when packets were due until they arrived.
+    /// Latency from when packets were due until they arrived.
     pub scheduled: Cover,
     /// Jitter (RFC 3550).
     pub jitter_ns: Option<u64>,
@@ -409,13 +409,13 @@ pub struct Series {
 /// A text that is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Not JSON, or JSON of another form.
+    /// The text is not JSON, or JSON of another form.
     #[error("no report: {0}")]
     Form(#[from] serde_json::Error),
     /// Another version.
     #[error("a report of version {0}; this program reads version {VERSION}")]
     Version(u32),
-    /// Too long.
+    /// The text is too long.
     #[error("longer than {} MiB", MAX_TEXT >> 20)]
     Long,
 }

@@ -11,7 +11,7 @@ const LEAST_LOSS: f64 = 1e-7;
 /// Most points of a curve.
 const MOST_POINTS: usize = 2000;
 
-/// All plots that there are data for: the table that each belongs to, and its SVG.
+/// All plots that have data: the table that each belongs to, and its SVG.
 pub(crate) fn all(report: &Report) -> Result<Vec<(&'static str, String)>, PlotError> {
     let mut plots = Vec::new();
     if report.trials.len() > 1 {
@@ -105,7 +105,7 @@ fn distributions(latency: &crate::model::Latency) -> Vec<Curve> {
     all
 }
 
-/// Where packets were lost, by load.
+/// Plots the places at which packets were lost, by load.
 fn books(shown: &[&Trial]) -> Result<String, PlotError> {
     let labels: Vec<String> = shown.iter().map(|trial| rate(trial.load)).collect();
     let sums: Vec<_> = shown.iter().map(|trial| tables::sum(trial)).collect();

@@ -74,7 +74,7 @@ fn maybe(value: Option<f64>) -> String {
     value.map_or("–".into(), rate)
 }
 
-/// All tables that there are data for.
+/// All tables that have data.
 pub(crate) fn all(report: &Report) -> Vec<Table> {
     let tables = [
         trust(report),
@@ -88,7 +88,7 @@ pub(crate) fn all(report: &Report) -> Vec<Table> {
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// How far the report can be trusted.
+/// Returns how far the report can be trusted.
 fn trust(report: &Report) -> Table {
     let mut rows = Vec::new();
     let mut add = |what: &str, text: String| rows.push(vec![what.to_owned(), text]);

@@ -174,7 +174,7 @@ fn markdown_has_a_headline_and_all_tables() {
     }
 }
 
-/// Whoever names streams and devices writes into the report of others.
+/// Names of streams and devices, chosen by others, get into the report.
 #[test]
 fn names_are_text_everywhere_in_markdown() {
     let odd = "<script>|*x*\x1b[31m\r\n# [l](javascript:x) &lt;";

@@ -78,7 +78,7 @@ impl World {
     /// `faster`: by what all times are divided.
     fn new(faster: u64) -> World {
         let mut plan = Plan::of(Talk::exchange("t", Protocol::Tcp, 8080, &Exchange::default()));
-        // At 1.6 million a second, half a second of TIME_WAIT, and room to spare.
+        // Room for half a second of TIME_WAIT at 1.6 million a second, and some to spare.
         plan.room = 1 << 20;
         let times = &mut plan.times;
         for time in [

@@ -119,7 +119,7 @@ pub enum ProfileError {
         /// Number of ports.
         ports: u16,
     },
-    /// Too many slots.
+    /// The number of slots is too large.
     #[error("{clients} clients of {ports} ports are too many: the limit is 2147483647 connections")]
     Slots {
         /// Number of clients.

@@ -12,7 +12,7 @@ pub struct Mixed<'a> {
     pub talk: &'a Talk,
     /// The servers of these.
     pub servers: Pool,
-    /// Where such packets arrive: at the clients, or at the servers.
+    /// Hosts at which such packets arrive: at the clients, or at the servers.
     pub at_clients: bool,
 }
 
@@ -35,7 +35,7 @@ pub fn mixed<'a>(
     plans.into_iter().find_map(|plan| ends.iter().find_map(|ends| ends.meet(plan)))
 }
 
-/// Where the packets of a stream come from and go to, as a host hears them.
+/// Source and destination of a stream's packets, as a host hears them.
 struct Ends<'a> {
     stream: &'a Stream,
     side: Side,
@@ -71,7 +71,7 @@ impl<'a> Ends<'a> {
         if number.as_ref().is_some_and(|field| !meets(&field.values, own, own)) {
             return None;
         }
-        // On the way back addresses are exchanged, and ports are not.
+        // Addresses are exchanged on the way back, and ports are not.
         let [source, destination] = match side {
             Side::A => addresses,
             Side::B => [addresses[1], addresses[0]],
@@ -94,7 +94,7 @@ impl<'a> Ends<'a> {
             false => (self.destination, self.source),
         };
         let (first, count) = (u128::from(plan.ports.0), u128::from(plan.ports.1));
-        // Servers answer whoever asks: a device may translate the clients' addresses.
+        // Servers answer all clients: a device may translate the clients' addresses.
         let is_client = !at_clients
             || within(client.0, &plan.clients) && meets(client.1, first, first + count - 1);
         let here = self.is_v4 == plan.servers.first.is_ipv4()

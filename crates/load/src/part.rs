@@ -27,7 +27,7 @@ impl Part {
         self.at
     }
 
-    /// Number of parts that there are.
+    /// Number of parts.
     pub fn count(self) -> u32 {
         self.of
     }
@@ -38,7 +38,7 @@ impl Part {
         self.of.next_power_of_two().trailing_zeros()
     }
 
-    /// Which of `all` elements it has. With fewer elements than parts, some parts have none, but
+    /// Elements that it has of `all`. With fewer elements than parts, some parts have none, but
     /// never the first.
     pub fn range(self, all: u64) -> Range<u64> {
         let begin =
@@ -52,7 +52,7 @@ impl Part {
     }
 }
 
-/// The number of the part that has an element, of `all` that there are.
+/// Number of the part that has an element of `all`.
 #[inline]
 pub(crate) fn owner(element: u32, all: u32, parts: u32) -> usize {
     (u64::from(element) * u64::from(parts) / u64::from(all.max(1))) as usize

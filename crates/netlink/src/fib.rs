@@ -301,16 +301,16 @@ impl<'a> NextHopMessage<'a> {
     }
 }
 
-/// Where a new route stands among those of the same destination and metric: the first is used.
+/// Place of a new route among those of the same destination and metric: the first is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
-    /// There is no other.
+    /// The route is the only one.
     Only,
-    /// In the place of the first.
+    /// Replaces the first.
     Replace,
-    /// Behind the others; IPv6 has the hops of both in one route.
+    /// Goes behind the others; IPv6 has the hops of both in one route.
     Append,
-    /// Before the others.
+    /// Goes before the others.
     Prepend,
 }
 
@@ -332,7 +332,7 @@ impl Placing {
     }
 }
 
-/// A change, or a reason to look for changes of which the kernel says nothing.
+/// Change, or reason to look for changes that the kernel does not report.
 #[derive(Debug, Clone)]
 pub enum FibNotice<'a> {
     /// A route is new or changed.

@@ -4,8 +4,8 @@
 //! Messages that are sent to the kernel are made by the crates `netlink-packet-*`, which know its
 //! structures; so are single attributes of replies read. Whole messages are taken apart by
 //! [`wire`]: it borrows, it believes no length, and an attribute that nobody knows is left alone,
-//! where `netlink-packet-*` refuses the message. That is also what frequent messages, such as
-//! PSAMPLE's, are read with.
+//! where `netlink-packet-*` refuses the message. Frequent messages, such as PSAMPLE's, are read
+//! with it, too.
 
 #![forbid(unsafe_code)]
 

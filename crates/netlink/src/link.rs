@@ -151,7 +151,7 @@ impl Link {
                 self.kind = kind.map(|a| text(a.value)).unwrap_or_default();
             }
             IFLA_MASTER => self.master = index(value),
-            // One that is its own is none.
+            // A link on itself has no lower one.
             IFLA_LINK => self.lower = index(value).filter(|lower| *lower != self.index),
             IFLA_IFNAME => self.name = text(value),
             IFLA_QDISC => self.qdisc = text(value),
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!((s.rx_packets, s.tx_bytes, s.tx_dropped, s.multicast), (1, 4, 8, 9));
         assert_eq!(s.rx_missed_errors, 16);
         assert_eq!(Link::parse(&message[16..30]), None);
-        // Whatever is cut off is missing, nothing else.
+        // Only what is cut off is missing.
         for end in 32..message.len() {
             assert_eq!(Link::parse(&message[16..end]).map(|l| l.index), Some(7));
         }

@@ -147,7 +147,7 @@ mod tests {
         let groups = [Group::Links, Group::Neighbours, Group::Ip4Addresses, Group::Ip6Addresses];
         let mut notices = Notices::open(&groups).unwrap();
         notices.set_receive_buffer(1 << 20);
-        // Others may change something at any time: the list ends all the same.
+        // Others may change something at any time: the list ends nevertheless.
         assert!(notices.take().all(|notice| notice != Notice::Lost));
     }
 

@@ -1,4 +1,4 @@
-//! Netlink sockets that wait for nothing but the kernel's answers.
+//! Netlink sockets that wait only for the kernel's answers.
 
 use crate::wire::{Header, Messages};
 use netlink_packet_core::{
@@ -29,14 +29,14 @@ const SEQUENCE: u32 = 1;
 /// Groups above this cannot be sent to: the system's address has a bit for each of 32.
 pub const HIGHEST_SENDABLE_GROUP: u32 = 32;
 
-/// Which netlink protocol.
+/// Netlink protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// For the kernel's generic families.
+    /// Protocol of the kernel's generic families.
     Generic,
-    /// Between programs.
+    /// Protocol between programs.
     Usersock,
-    /// For the kernel's interfaces.
+    /// Protocol of the kernel's interfaces.
     Route,
 }
 
@@ -87,7 +87,7 @@ pub fn socket_table() -> Option<String> {
     std::fs::read_to_string("/proc/thread-self/net/netlink").ok()
 }
 
-/// How the kernel is asked, and the kind of its answers.
+/// Way to ask the kernel, and the kind of its answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Question {
     flags: u16,
@@ -113,7 +113,7 @@ impl Question {
         Question { flags: NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, answers: 0 }
     }
 
-    /// All that there is of a kind is asked for.
+    /// Ask for all objects of a kind.
     #[must_use]
     pub fn all(answers: u16) -> Question {
         Question { flags: NLM_F_REQUEST | NLM_F_DUMP, answers }
@@ -195,7 +195,7 @@ impl Port {
         let _ = self.socket.set_netlink_get_strict_chk(strict);
     }
 
-    /// Sends a datagram to the kernel and, unless `groups` is 0, to everybody in these.
+    /// Sends a datagram to the kernel and, unless `groups` is 0, to all members of these.
     ///
     /// # Errors
     /// The system's.
@@ -210,7 +210,7 @@ impl Port {
         }
     }
 
-    /// Takes the next datagram; longer ones than the buffer say so by their length.
+    /// Takes the next datagram; the length shows if it was longer than the buffer.
     ///
     /// # Errors
     /// [`Errno::AGAIN`] if there is none, or the system's.
@@ -243,7 +243,7 @@ impl Port {
         self.exchange(&asked, question.answers, each).map(drop)
     }
 
-    /// As [`ask`](Self::ask), for a list that must be whole.
+    /// Asks like [`ask`](Self::ask), for a list that must be whole.
     ///
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] if what is listed changed meanwhile, so that some may be

@@ -23,7 +23,7 @@ const TYPE_FLAGS: u16 = 0xc000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("byte {at}: {fault}")]
 pub struct MessageError {
-    /// Where in the datagram, or in the message's payload for its attributes.
+    /// Offset in the datagram, or in the message's payload for its attributes.
     pub at: usize,
     /// The fault.
     pub fault: Fault,
@@ -62,7 +62,7 @@ pub enum Fault {
         /// Its value.
         value: u64,
     },
-    /// An attribute without which the message says nothing.
+    /// Attribute that the message needs.
     #[error("attribute {0} ({1}) is missing")]
     Missing(u16, &'static str),
 }
@@ -70,7 +70,7 @@ pub enum Fault {
 /// The header of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Which message; a generic family's number.
+    /// Kind of message; a generic family's number.
     pub kind: u16,
     /// Flags (`NLM_F_…`).
     pub flags: u16,
@@ -178,7 +178,7 @@ pub struct Attribute<'a> {
     pub kind: u16,
     /// Flagged as one that consists of attributes.
     pub nested: bool,
-    /// Where it stands.
+    /// Offset of the attribute.
     pub at: usize,
     /// Its value.
     pub value: &'a [u8],

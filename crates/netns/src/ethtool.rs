@@ -9,7 +9,7 @@ use thalweg_netlink::ethtool::set_features;
 
 use crate::netns::Netns;
 
-/// Which offloads an interface has.
+/// Offloads that an interface has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
     /// Leave checksums to the receiver (`tx-checksum-*`).
@@ -26,7 +26,7 @@ impl Offloads {
     /// All off: what is sent is what a wire would carry.
     pub const OFF: Offloads =
         Offloads { checksum: false, segmentation: false, gro: false, vlan: false };
-    /// All on, as the kernel creates virtual Ethernet pairs (but for `gro`).
+    /// All on, as in new virtual Ethernet pairs of the kernel (except `gro`).
     pub const ON: Offloads = Offloads { checksum: true, segmentation: true, gro: true, vlan: true };
 
     /// The kernel's feature names with the wanted state of each.

@@ -59,8 +59,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Guard(Running);
 
 impl Guard {
-    /// Guards a namespace that is ours alone: whatever is in it then ends, whoever started it. So
-    /// do processes that a command has left in the background, and those that have become daemons.
+    /// Guards a namespace that is ours alone: all that runs in it ends then, whoever started it.
+    /// Processes that a command has left in the background, or that have become daemons, end as
+    /// well.
     ///
     /// # Errors
     /// If its program cannot start.

@@ -19,7 +19,7 @@ const SETUP_ALLOWANCE: Duration = WAIT_LIMIT;
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct IperfOptions {
-    /// How long to send; whole seconds, at least one.
+    /// Time to send; whole seconds, at least one.
     pub duration: Duration,
     /// Start of the run that does not count; whole seconds.
     pub omit: Duration,

@@ -24,13 +24,13 @@ pub enum Middle {
     KernelBridge,
 }
 
-/// How a [`Lab`] is set up.
+/// Setup of a [`Lab`].
 #[derive(Clone, Debug)]
 pub struct LabOptions {
     /// The forwarder.
     pub middle: Middle,
-    /// With a prefix `p` the namespaces are named `p-left`, `p-router`, `p-right` for
-    /// `ip netns exec`; without, they have no names.
+    /// Prefix of names: with `p` the namespaces are named `p-left`, `p-router`, `p-right` for `ip
+    /// netns exec`; without, they have no names.
     pub name_prefix: Option<String>,
     /// Largest packet in bytes, everywhere.
     pub mtu: u32,
@@ -57,7 +57,7 @@ impl Default for LabOptions {
 }
 
 impl LabOptions {
-    /// For scenarios that measure: nothing is captured.
+    /// Options for scenarios that measure: nothing is captured.
     pub fn measured() -> LabOptions {
         LabOptions { capture: false, ..LabOptions::default() }
     }

@@ -16,7 +16,7 @@ use crate::wait::{WAIT_LIMIT, wait_for_link_up};
 /// second. Left to itself it would give both ends of a pair across namespaces the same number.
 static NEXT_INDEX: AtomicU32 = AtomicU32::new(1001);
 
-/// How one end of a pair is set up.
+/// Setup of one end of a pair.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
     /// Largest packet in bytes, without the Ethernet header.

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::netns::Netns;
 use crate::wait::{WAIT_LIMIT, wait_until};
 
-/// How to ping.
+/// Options of a ping.
 #[derive(Clone, Debug)]
 pub struct PingOptions {
     /// Requests to send.
@@ -19,7 +19,7 @@ pub struct PingOptions {
     /// Bytes of payload, without the ICMP header of 8 bytes; below 16 there are no round trip
     /// times.
     pub size: u32,
-    /// How long to wait for the last answer.
+    /// Time to wait for the last answer.
     pub patience: Duration,
     /// Time to live of the requests.
     pub ttl: Option<u8>,
@@ -164,7 +164,7 @@ fn answers(ns: &Netns) -> Result<u64> {
     ns.snmp_sum(&["Icmp.InEchoReps", "Icmp6InEchoReplies"])
 }
 
-/// How many pings have begun and ended in all.
+/// Numbers of pings that have begun and ended in all.
 struct Turns {
     begun: AtomicU64,
     ended: AtomicU64,

@@ -18,11 +18,11 @@ use crate::process::Cmd;
 /// Way to make network namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// At once: by root, or by root of a user namespace.
+    /// Possible at once: by root, or by root of a user namespace.
     Root,
-    /// After entering a user namespace of one's own ([`enter_user_namespace`]).
+    /// Possible after entering a user namespace of one's own ([`enter_user_namespace`]).
     UserNamespaces,
-    /// Not at all, with the reason.
+    /// Impossible, with the reason.
     None(String),
 }
 

@@ -24,11 +24,11 @@ use crate::privilege::{find_program, missing_program};
 use crate::wait::{WAIT_LIMIT, readable, wait_until};
 use crate::waiting::Note;
 
-/// How long [`Cmd::run`] lets a program run by default.
+/// Time that [`Cmd::run`] lets a program run by default.
 const DEFAULT_DEADLINE: Duration = WAIT_LIMIT;
-/// How long a program's pipes may stay open after it has ended (its own children may hold them).
+/// Time that a program's pipes may stay open after it has ended (its own children may hold them).
 const PIPE_GRACE: Duration = Duration::from_secs(5);
-/// How long what a program has started may run on after a signal that has ended the program.
+/// Time that children of a program may run on after a signal that has ended the program.
 const GROUP_GRACE: Duration = Duration::from_secs(2);
 
 /// A program to run, in the manner of [`std::process::Command`].
@@ -236,8 +236,8 @@ struct Request {
 /// Starts a child from the one thread that starts all of them.
 ///
 /// A child inherits the network namespace of the thread that forks it, and "kill me when my
-/// parent dies" means that thread too. So one thread does all the forking, entering namespaces as
-/// it goes, and lives as long as the process.
+/// parent dies" means that thread too. One thread therefore does all the forking, entering
+/// namespaces as it goes, and lives as long as the process.
 fn spawn_in(command: Command, namespace: Option<Arc<OwnedFd>>) -> Result<Child> {
     static SPAWNER: OnceLock<Sender<Request>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
@@ -351,7 +351,7 @@ pub fn running_programs() -> String {
 /// A program that ran to its end.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     /// Its standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
@@ -668,7 +668,7 @@ mod tests {
         (parent, number)
     }
 
-    /// Whoever inherits a dead child may take its time to reap it.
+    /// The process that inherits a dead child may take its time to reap it.
     fn await_death(child: u32) {
         crate::wait_until(LIMIT, "the child to die", || {
             std::fs::read_to_string(format!("/proc/{child}/stat"))
@@ -695,7 +695,7 @@ mod tests {
         await_death(child);
     }
 
-    /// Such as a command that sets something up.
+    /// Commands that set something up are an example.
     #[test]
     fn what_a_program_leaves_behind_goes_on() {
         let said = shell("sleep 1000 >/dev/null 2>&1 & echo $!").output().unwrap();

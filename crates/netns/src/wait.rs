@@ -1,8 +1,8 @@
 //! Waiting for things to happen, with a limit and a message worth reading when they do not.
 //!
-//! Where the kernel tells of a change (a link comes up, a file appears, a child ends) these
-//! helpers block on that event. Where it does not (a port gets bound, a counter moves) they look
-//! again after a pause that grows from 0.2 ms to 10 ms.
+//! These helpers block on an event if the kernel reports the change (a link comes up, a file
+//! appears, a child ends). If it does not (a port gets bound, a counter moves), they look again
+//! after a pause that grows from 0.2 ms to 10 ms.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -23,8 +23,8 @@ use thalweg_netlink::{Link, LinkMonitor};
 use crate::netns::Netns;
 use crate::waiting::Note;
 
-/// Limit of a wait for what must happen: so long that a machine whose processors are busy with
-/// other things keeps it. A test that passes ends its waits long before.
+/// Limit of a wait for what must happen: long enough for a machine whose processors are busy with
+/// other things. A test that passes ends its waits long before.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 const FIRST_PAUSE: Duration = Duration::from_micros(200);

@@ -1,5 +1,5 @@
 //! FRRouting in a network namespace, apart from any that the system runs: its own configuration and
-//! sockets, as whoever runs it, without the users and groups of its package.
+//! sockets, as the calling user, without the users and groups of its package.
 
 use std::env;
 use std::ffi::OsString;
@@ -94,7 +94,7 @@ impl Frr {
         Ok(())
     }
 
-    /// Where its libraries are, and those of others that were unpacked with it.
+    /// Returns the directories of its libraries, and of others that were unpacked with it.
     fn libraries(&self) -> OsString {
         let usual = self.peer.library_dir();
         let early = self.peer.path("lib").join(usual.file_name().unwrap_or_default());

@@ -16,7 +16,7 @@ const SERVER: &str = "usr/sbin/ovsdb-server";
 const SWITCH: &str = "usr/lib/openvswitch-switch/ovs-vswitchd";
 const SCHEMA: &str = "usr/share/openvswitch/vswitch.ovsschema";
 
-/// How to run Open vSwitch.
+/// Options for running Open vSwitch.
 #[derive(Clone, Debug, Default)]
 pub struct OvsOptions {
     /// Settings in `other_config` of the whole, such as `userspace-tso-enable=true`.

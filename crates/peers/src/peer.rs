@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use thalweg_netns::{Cmd, Netns};
 
-/// Where Debian keeps libraries, below the root of a package.
+/// Debian's directories of libraries, below the root of a package.
 fn library_dirs() -> Vec<PathBuf> {
     let triple = format!("{}-linux-gnu", env::consts::ARCH);
     vec![Path::new("usr/lib").join(&triple), Path::new("lib").join(triple)]
@@ -68,7 +68,7 @@ impl Peer {
     pub fn wrapped(&self, ns: Option<&Netns>, wrapper: &[&str], program: &str) -> Cmd {
         let program = self.path(program).into_os_string();
         let mut words = wrapper.iter().map(OsString::from).chain([program]);
-        // There is at least the program itself.
+        // The command has at least the program itself.
         let first = words.next().unwrap_or_default();
         let command = match ns {
             Some(ns) => ns.command(first),

@@ -4,10 +4,10 @@ use plotters::prelude::*;
 
 use super::{COLOURS, PlotError, Titles, draw, legend};
 
-/// How an axis is scaled.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// From 0.
+    /// Linear, from 0.
     Linear,
     /// Logarithmic; values of 0 and less are left out.
     Log,
@@ -15,7 +15,7 @@ pub enum Scale {
     LogFrom(f64),
 }
 
-/// How a curve looks.
+/// Look of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Look {
     /// A line.

@@ -1,4 +1,4 @@
-//! How many samples go over netlink per second.
+//! Measures how many samples go over netlink per second.
 //!
 //!     cargo run --release -p thalweg-sflow-agent --example netlink_rate
 //!

@@ -35,7 +35,7 @@ fn flow_samples(capture: &Capture) -> usize {
     capture.iter().map(|(_, payload)| flows(payload)).sum()
 }
 
-/// So often the capture is printed in a round.
+/// Number of times that the capture is printed in a round.
 const TIMES: usize = 100;
 
 fn round(printer: &mut Printer, capture: &Capture) -> Duration {

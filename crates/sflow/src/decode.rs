@@ -38,8 +38,8 @@ impl<'a> Datagram<'a> {
         }
         let standard = Self::parse_header(r.clone());
         if let Ok(Datagram { agent: None, .. }) = &standard {
-            // An agent without address writes none (by the standard) or four bytes. Whichever way
-            // the samples come out whole is right.
+            // An agent without address writes none (by the standard) or four bytes. The way in
+            // which the samples come out whole is right.
             let padded = Self::parse_header(r.pad_unknown_address());
             return match (&standard, padded) {
                 (Ok(datagram), Ok(padded)) if !datagram.adds_up() && padded.adds_up() => Ok(padded),
@@ -222,9 +222,9 @@ pub struct FlowSample<'a> {
     pub pool: u32,
     /// Samples lost for lack of resources; wraps.
     pub drops: u32,
-    /// Where the packet came in.
+    /// Input of the packet.
     pub input: Interface,
-    /// Where it went out.
+    /// Output of the packet.
     pub output: Interface,
     /// Records about the packet.
     pub records: Records<'a, FlowRecord<'a>>,
@@ -284,7 +284,7 @@ pub struct DiscardSample<'a> {
     pub input: u32,
     /// ifIndex that it would have left by, 0 unknown.
     pub output: u32,
-    /// Why it was discarded.
+    /// Reason why it was discarded.
     pub reason: DiscardReason,
     /// Records about the packet.
     pub records: Records<'a, FlowRecord<'a>>,

@@ -43,9 +43,9 @@ pub struct FlowSampleOut {
     pub pool: u32,
     /// Samples lost.
     pub drops: u32,
-    /// Where the packet came in.
+    /// Input of the packet.
     pub input: Interface,
-    /// Where it went out.
+    /// Output of the packet.
     pub output: Interface,
 }
 
@@ -62,7 +62,7 @@ pub struct DiscardSampleOut {
     pub input: u32,
     /// ifIndex that it would have left by, 0 unknown.
     pub output: u32,
-    /// Why it was discarded.
+    /// Reason why it was discarded.
     pub reason: DiscardReason,
 }
 
@@ -92,7 +92,7 @@ pub struct SampleTooLong {
 pub struct DatagramEncoder {
     buf: Vec<u8>,
     limit: usize,
-    /// Where sequence number, uptime and number of samples stand.
+    /// Offset of sequence number, uptime and number of samples.
     patch_at: usize,
     header: usize,
     samples: u32,
@@ -142,8 +142,8 @@ impl DatagramEncoder {
         if self.finished { 0 } else { self.samples }
     }
 
-    /// Adds a flow sample. `records` are written in reverse and the header comes last, as hsflowd
-    /// has it; but for translated ports, which come behind it, see below.
+    /// Adds a flow sample. `records` are written in reverse and the header comes last, as in
+    /// hsflowd; translated ports, which come behind it, are the exception: see below.
     ///
     /// # Errors
     /// When it does not even fit into a datagram of its own.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a target cannot be used.
+/// Reason why a target cannot be used.
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// The text does not name a host and a port.
@@ -21,10 +21,10 @@ pub enum TargetError {
     Resolve {
         /// The host.
         host: String,
-        /// Why not.
+        /// Reason.
         why: io::Error,
     },
-    /// There is no socket to send by.
+    /// No socket could be opened.
     #[error("cannot open a forwarding socket: {0}")]
     Socket(io::Error),
 }
@@ -32,7 +32,7 @@ pub enum TargetError {
 /// One target, and what became of the datagrams for it.
 #[derive(Debug)]
 pub struct Target {
-    /// Where datagrams go.
+    /// Destination of datagrams.
     pub address: SocketAddr,
     /// Datagrams sent.
     pub sent: u64,
@@ -40,7 +40,7 @@ pub struct Target {
     pub failed: u64,
 }
 
-/// How often names are looked up again.
+/// Interval in which names are looked up again.
 const RESOLVE: Duration = Duration::from_secs(60);
 
 /// Sends every datagram to every target.
@@ -162,8 +162,8 @@ fn parse(target: &str) -> Result<(&str, u16), TargetError> {
     if host.is_empty() || port == 0 { Err(form()) } else { Ok((host, port)) }
 }
 
-/// Looks names up again and again, until nobody is left to hear of it. A name that keeps its
-/// address, or is not answered for now, stays where it is.
+/// Looks names up again and again, until no receiver is left. A name that keeps its address, or is
+/// not answered for now, stays where it is.
 fn follow(
     mut names: Vec<Named>,
     mut look_up: impl FnMut(&str, u16) -> io::Result<Vec<SocketAddr>>,
@@ -231,7 +231,7 @@ mod tests {
     fn datagrams_go_to_all_targets_unchanged() {
         let v4 = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut sockets = vec![v4];
-        // There are machines without IPv6.
+        // Some machines have no IPv6.
         sockets.extend(UdpSocket::bind("[::1]:0"));
         let targets: Vec<String> = sockets
             .iter()

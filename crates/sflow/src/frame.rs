@@ -40,7 +40,7 @@ mod link_type {
 
 /// Looks for a datagram to UDP `port` in a frame.
 pub(crate) fn extract(link: Linktype, data: &[u8], port: u16) -> Extracted<'_> {
-    // Above are bits that say whether there is a frame check sequence, and how long it is.
+    // The bits above say whether frames have a check sequence, and its length.
     let link = link.0 as u16;
     let ip = match link {
         link_type::ETHERNET => behind_type_at(data, 12),

@@ -73,7 +73,7 @@ pub enum Transport {
         destination: u16,
         /// Flags, when the sample reaches that far.
         flags: Option<u8>,
-        /// Where the flags are or would be in the sampled bytes.
+        /// Offset at which the flags are or would be in the sampled bytes.
         flags_at: usize,
     },
     /// UDP.
@@ -136,7 +136,7 @@ pub struct Ipv6Fields {
 /// The network header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Not IP, or cut off.
+    /// No IP, or cut off.
     #[default]
     None,
     /// IPv4.
@@ -156,7 +156,7 @@ pub struct SampledHeader {
     pub ether_type: Option<u16>,
     /// A SNAP header of a vendor.
     pub snap_oui: Option<[u8; 3]>,
-    /// Where the IP header starts; it may be cut off.
+    /// Offset of the IP header, which may be cut off.
     pub ip_offset: Option<usize>,
     /// The IP header.
     pub network: Network,
@@ -332,7 +332,7 @@ impl SampledHeader {
         Some(raw.frame_length.wrapping_sub(raw.stripped).wrapping_sub(offset))
     }
 
-    /// Where the payload of the last header that is known begins: behind TCP or UDP, else behind
+    /// Returns the offset of the payload of the last known header: behind TCP or UDP, else behind
     /// IP, else behind the link layer. The payload may be cut off.
     #[must_use]
     pub fn payload_offset(&self, raw: &RawHeader<'_>) -> usize {

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::text::Moment;
 
-/// Where to listen.
+/// Address to listen at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenOn {
     /// IPv4 and IPv6 with one socket, or IPv4 alone where there is no IPv6.
@@ -25,7 +25,7 @@ pub enum ListenOn {
     Address(IpAddr),
 }
 
-/// Why listening failed.
+/// Reason why listening failed.
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// The port cannot be had.
@@ -35,7 +35,7 @@ pub enum ListenError {
         address: Option<IpAddr>,
         /// The port.
         port: u16,
-        /// Why not.
+        /// Reason.
         why: io::Error,
     },
     /// The socket broke.
@@ -52,7 +52,7 @@ fn at(address: &Option<IpAddr>) -> String {
 pub struct Received<'b> {
     /// The sender.
     pub source: SocketAddr,
-    /// When.
+    /// Time of arrival.
     pub time: Moment,
     /// The datagram.
     pub payload: &'b [u8],
@@ -124,7 +124,7 @@ impl Listener {
         let (mut buf, mut ahead) = (vec![0; LARGEST], vec![0; LARGEST]);
         while !stop.load(Ordering::Acquire) {
             let Some(mut next) = self.receive(&mut buf, RecvFlags::empty())? else { continue };
-            // A look ahead, so that whoever prints can wait for the last one of a burst.
+            // Look ahead, so that a printer can wait for the last one of a burst.
             loop {
                 let (length, from, time) = next;
                 let following = self.receive(&mut ahead, RecvFlags::DONTWAIT)?;

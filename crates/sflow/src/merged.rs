@@ -2,8 +2,7 @@
 //!
 //! A sender that leaves it to its kernel or network card to cut a large send into datagrams is
 //! captured before the cut, and a receiver whose kernel puts arriving datagrams together is
-//! captured after that. Where one ends is not written anywhere but in the datagrams: their samples
-//! hold their lengths.
+//! captured after that. Only the datagrams say where one ends: their samples hold their lengths.
 
 use crate::decode::Datagram;
 

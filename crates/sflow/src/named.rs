@@ -93,7 +93,7 @@ impl<'a> NamedValue<'a> {
         })
     }
 
-    /// The type's name, as sflowtool has it in the names of fields.
+    /// Returns the type's name in sflowtool's names of fields.
     pub(crate) fn kind(&self, is_flow: bool) -> &'static str {
         match self {
             NamedValue::Text(_) => "string",

@@ -14,7 +14,7 @@ use crate::frame::{Extracted, extract};
 use crate::merged::split_first;
 use crate::text::Moment;
 
-/// Why a capture file could not be read.
+/// Reason why a capture file could not be read.
 #[derive(Debug, Error)]
 pub enum CaptureError {
     /// The file could not be opened.
@@ -22,7 +22,7 @@ pub enum CaptureError {
     Open {
         /// The file.
         path: String,
-        /// Why not.
+        /// Reason.
         why: std::io::Error,
     },
     /// The file is no capture.
@@ -68,7 +68,7 @@ pub struct CaptureStats {
 /// An sFlow datagram of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapturedDatagram<'r> {
-    /// When it was captured.
+    /// Time when it was captured.
     pub time: Moment,
     /// The sender.
     pub source: SocketAddr,

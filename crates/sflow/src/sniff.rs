@@ -1,4 +1,4 @@
-//! sFlow datagrams that pass an interface, whoever they are for.
+//! sFlow datagrams that pass an interface, for any receiver.
 
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
@@ -19,15 +19,15 @@ use crate::listen::{ListenError, Received, STOP_LATENCY, grow_receive_buffer};
 use crate::merged::split_first;
 use crate::text::Moment;
 
-/// Why an interface cannot be listened at.
+/// Reason why an interface cannot be listened at.
 #[derive(Debug, Error)]
 pub enum SniffError {
-    /// There is none of the name.
+    /// No interface has the name.
     #[error("no interface {name}; available: {there}")]
     NoInterface {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// Existing names.
         there: String,
     },
     /// The socket cannot be had.
@@ -35,7 +35,7 @@ pub enum SniffError {
     Open {
         /// The interface.
         name: String,
-        /// Why not.
+        /// Reason.
         why: io::Error,
     },
 }

@@ -69,7 +69,7 @@ pub struct DecodeError {
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Where that begins in the datagram.
+    /// Offset of `rest` in the datagram.
     pos: usize,
     /// Some agents pad an address of unknown type to four bytes, the standard has none.
     pad_unknown_address: bool,
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// How many addresses of unknown type were read.
+    /// Returns the number of addresses of unknown type that were read.
     pub(crate) fn unknown_addresses(&self) -> usize {
         self.unknown_addresses
     }

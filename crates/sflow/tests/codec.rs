@@ -290,7 +290,7 @@ proptest! {
         fuzz_capture(&file[..cut.index(file.len())]);
     }
 
-    /// Whatever a body decodes to, encoding it and decoding that gives the same.
+    /// A decoded body stays the same when it is encoded and decoded again.
     #[test]
     fn records_survive_the_round_trip(
         flow in prop::sample::select(&FLOW_FORMATS[..]),

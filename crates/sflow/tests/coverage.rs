@@ -27,7 +27,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to below 1.
+    /// Draws a number from 0 to below 1.
     fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -47,7 +47,7 @@ impl Random {
         1 + self.next() % u64::from(2 * n - 1)
     }
 
-    /// How many of `n` are of a part with this share.
+    /// Returns how many of `n` are of a part with this share.
     fn part(&mut self, n: u64, share: f64) -> u64 {
         if share >= 1.0 - 1e-9 {
             return n;
@@ -55,7 +55,7 @@ impl Random {
         let mean = n as f64 * share;
         let spread = (mean * (1.0 - share)).sqrt();
         if spread < 5.0 {
-            // From one to the next of what is rarer: few draws, however large `n` is.
+            // Draws go from one to the next of what is rarer: few draws, however large `n` is.
             let rare = share.min(1.0 - share);
             let (mut at, mut count) = (self.gap(rare), 0);
             while at <= n {
@@ -119,8 +119,8 @@ impl Traffic {
         (class, length)
     }
 
-    /// `n` packets without a sample: as many of each class and length as chance has it, to the
-    /// precision of the normal distribution where there are many.
+    /// `n` packets without a sample: numbers of each class and length by chance, to the precision
+    /// of the normal distribution where there are many.
     fn skip(&mut self, n: u64) {
         if n < 64 {
             for _ in 0..n {
@@ -143,7 +143,7 @@ impl Traffic {
     }
 }
 
-/// How often intervals held the truth.
+/// Number of intervals that held the truth.
 #[derive(Default)]
 struct Covered {
     held: u64,
@@ -220,7 +220,7 @@ struct Case {
     clipped: Option<u64>,
     /// True if the agent counts packets, false if it adds the rate for each sample.
     counts: bool,
-    /// How the next sampled packet is found.
+    /// Function that finds the next sampled packet.
     skip: fn(&mut Random, u32) -> u64,
 }
 

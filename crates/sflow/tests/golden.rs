@@ -150,7 +150,7 @@ fn captures_of_datagrams_print_the_same() {
     }
 }
 
-/// Where sflowtool reads past the sampled header, the honest output has no flags at all.
+/// sflowtool reads flags past the sampled header; the honest output has none.
 #[test]
 fn only_flags_that_were_sampled_are_shown_when_not_exact() {
     let exact = printed("hsflowd_ipv6agent_tcpinfo", Format::Text, true);

@@ -246,7 +246,7 @@ mod tests {
         UnixStream::connect(&path).unwrap();
     }
 
-    /// The owner of the directory may replace the new socket by a link to a file that is not his.
+    /// The owner of the directory may replace the new socket by a link to another user's file.
     #[test]
     fn what_stands_in_place_of_a_new_socket_is_left_alone() {
         use std::os::unix::fs::symlink;

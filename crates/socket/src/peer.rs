@@ -40,8 +40,9 @@ pub fn peer_of(stream: impl AsFd) -> io::Result<Peer> {
     Ok(Peer { uid: credentials.uid.as_raw() })
 }
 
-/// The seat that ends for a new client of `user`, as all are taken: the greatest of whoever has
-/// most, unless `user` would have as many. Root's stay. Clients without a user are one user's.
+/// The seat that ends for a new client of `user`, as all are taken: the greatest of the user with
+/// most, unless `user` would have the same number. Root's stay. Clients without a user are one
+/// user's.
 pub fn crowding<K: Ord>(
     user: Option<Peer>,
     seats: impl Iterator<Item = (K, Option<Peer>)>,

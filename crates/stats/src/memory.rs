@@ -10,7 +10,7 @@ use thalweg_tables::shared::SharedWords;
 /// Words after the last block: clients consider a vector that ends with the file torn.
 const SLACK: usize = 64;
 
-/// How long a freed block keeps its contents. A client that looks up the directory, and then waits
+/// Time that a freed block keeps its contents. A client that looks up the directory, and then waits
 /// for a change to end before it reads, may still follow it and consider the result valid.
 const REST: Duration = Duration::from_millis(200);
 

@@ -11,7 +11,7 @@ use thalweg_tables::shared::SharedWords;
 /// Error of adding an entry. The segment is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// There is no room.
+    /// The segment is full.
     #[error(
         "the statistics segment of {0} bytes is full; enlarge it with `statseg {{ size 128m }}'"
     )]

@@ -87,7 +87,7 @@ fn serve(socket: &LocalSocket, stopped: &OwnedFd, segment: &OwnedFd, before: imp
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!("statistics server: {error}");
-                // Out of descriptors, probably: avoid a busy loop.
+                // Descriptors have probably run out: avoid a busy loop.
                 std::thread::sleep(std::time::Duration::from_millis(100));
             }
         }

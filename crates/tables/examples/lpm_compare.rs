@@ -1,5 +1,5 @@
-//! Compares tries: batched lookups in DIR-24-8 as this crate has it, in a 16-8-8 trie and in a
-//! poptrie, the latter two in their barest form: built once, never changed.
+//! Compares tries: batched lookups in this crate's DIR-24-8, in a 16-8-8 trie and in a poptrie, the
+//! latter two in their barest form: built once, never changed.
 //!
 //! `cargo run --release -p thalweg-tables --example lpm_compare`
 //!

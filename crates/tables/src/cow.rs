@@ -7,8 +7,8 @@ const ROWS: usize = 256;
 /// Pages of a table.
 const PAGES: usize = 256;
 
-/// Up to 65,536 rows. A copy shares all pages, and a change of a row copies one page: publishing a
-/// change takes the same time however many rows there are.
+/// Table of up to 65,536 rows. A copy shares all pages, and a change of a row copies one page:
+/// publishing a change takes the same time however many rows there are.
 #[derive(Clone, Debug)]
 pub struct CowTable<T> {
     pages: [Option<Arc<[T; ROWS]>>; PAGES],

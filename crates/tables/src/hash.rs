@@ -31,7 +31,7 @@ pub const fn fold(x: u64, seed: u64) -> u64 {
 static FIXED: AtomicU64 = AtomicU64::new(0);
 
 /// Makes seeds the same in each run from now on: for measurements, whose instructions depend on
-/// which keys meet. Never where outsiders choose keys.
+/// which keys meet. Tables whose keys outsiders choose must not use it.
 pub fn fix_seeds() {
     FIXED.store(1, Ordering::Relaxed);
 }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn folding_spreads_neighbours() {
-        // Like the addresses of a vendor's cards, which differ in their last bytes.
+        // The seed is like the addresses of a vendor's cards, which differ in their last bytes.
         let seed = mix64(7) | 1;
         let mut buckets = [0u32; 1024];
         (0..8192u64).for_each(|n| buckets[fold(n << 32 ^ mix64(3), seed) as usize % 1024] += 1);

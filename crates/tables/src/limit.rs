@@ -12,7 +12,7 @@ pub struct RateLimit {
     /// Tokens that come in, and how often.
     portion: u32,
     period: u64,
-    /// When the last ones came in.
+    /// Time when the last ones came in.
     since: u64,
 }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     proptest! {
-        /// Between any two events no more pass than the burst and what has come in.
+        /// No more pass between any two events than the burst and what has come in.
         #[test]
         fn the_bound_holds(
             rate in 1u32..2000,

@@ -22,7 +22,7 @@ pub trait Lpm<A: Address> {
     /// Returns the number of prefixes by length, from 0 to the address's number of bits.
     fn lengths(&self) -> Vec<usize>;
 
-    /// Makes what workers have ceased to read available again. To be called now and then.
+    /// Makes what workers no longer read available again. To be called now and then.
     fn reclaim(&mut self, domain: &Domain);
 }
 

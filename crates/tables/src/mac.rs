@@ -573,7 +573,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Whatever is set, moved and removed: a worker finds what the model has.
+        /// A worker finds what the model has, whatever is set, moved and removed.
         #[test]
         fn agrees_with_a_map(ops in prop::collection::vec((0u32..400, 0u32..5, 0usize..3, 0u8..4), 1..1500)) {
             let domain = Domain::new();

@@ -76,7 +76,7 @@ macro_rules! zeroable {
 pub enum Pages {
     /// The kernel's default size.
     Normal,
-    /// Huge pages where the kernel has them. Never an error.
+    /// Huge pages where the kernel has them. The choice is never an error.
     Huge,
 }
 
@@ -240,7 +240,7 @@ impl<T: AllZeroValid> PagedTable<T> {
     /// Returns all entries, to their only owner.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as in `as_slice`, and `&mut self` ensures that there is no other reference.
+        // SAFETY: as in `as_slice`, and `&mut self` excludes other references.
         unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.capacity) }
     }
 }
@@ -295,7 +295,7 @@ impl<T: AllZeroValid, const N: usize> SparseArray<T, N> {
     /// Returns an entry, to its only owner. Indices from `N` on wrap around.
     #[inline(always)]
     pub fn at_mut(&mut self, index: impl Into<u32>) -> &mut T {
-        // SAFETY: as in `at`, and `&mut self` ensures that there is no other reference.
+        // SAFETY: as in `at`, and `&mut self` excludes other references.
         unsafe { self.first.add(index.into() as usize % N).as_mut() }
     }
 
@@ -311,7 +311,7 @@ impl<T: AllZeroValid, const N: usize> SparseArray<T, N> {
     }
 }
 
-/// Where a [`SparseArray`] is; it keeps nothing alive.
+/// Address of a [`SparseArray`], which keeps nothing alive.
 #[derive(Clone, Copy, Debug)]
 pub struct SparseMemory {
     first: usize,
@@ -325,8 +325,8 @@ impl SparseMemory {
     pub fn make_ready(&self, index: impl Into<u32>) {
         let at = self.first + index.into() as usize % self.entries * self.entry;
         let from = at / PAGE * PAGE;
-        // SAFETY: faulting pages in changes no contents, whoever may have the range by now, and
-        // fails where nothing is mapped.
+        // SAFETY: faulting pages in changes no contents, even if the range has another owner by
+        // now, and fails where nothing is mapped.
         let _ = unsafe {
             let first = std::ptr::without_provenance_mut(from);
             madvise(first, at + self.entry - from, Advice::LinuxPopulateWrite)
@@ -387,7 +387,7 @@ mod tests {
         let mut table = PagedTable::<u8>::with_pages((5 << 20) + 1, Pages::Huge).unwrap();
         table.as_mut_slice()[7] = 9;
         let region = table.region();
-        // Kernels before 5.14 refuse; what follows holds all the same.
+        // Kernels before 5.14 refuse; the rest holds nevertheless.
         let _ = region.populate(0..HUGE_PAGE);
         let _ = region.populate(2 * HUGE_PAGE..4 * HUGE_PAGE);
         assert!(region.populate(9 * HUGE_PAGE..10 * HUGE_PAGE).is_ok());

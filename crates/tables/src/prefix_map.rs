@@ -317,7 +317,7 @@ pub struct Sweep {
 /// A map from prefixes to numbers that also finds the longest prefix that contains an address. 8
 /// bytes a slot for IPv4, of which at most three quarters are used.
 pub struct PrefixMap<A> {
-    /// For each length.
+    /// Routes of each length.
     lengths: Vec<Routes<A>>,
     /// The lengths that have routes, one bit each.
     present: Lengths,
@@ -580,7 +580,8 @@ mod tests {
         for n in 0..10_000 {
             map.insert(Ipv4Prefix::host(n), NonZeroU32::new(1).unwrap()).unwrap();
         }
-        // At most three quarters full, and split in halves no smaller than three eighths.
+        // Pieces are at most three quarters full, and split in halves no smaller than three
+        // eighths.
         let slots = map.lengths[32].pieces.iter().map(|p| p.slots.len()).sum::<usize>();
         assert!((13_334..=28_000).contains(&slots), "{slots}");
         assert!(map.memory() - slots * 8 < 4096, "{}", map.memory());

@@ -9,9 +9,10 @@
 //! # Why it is correct
 //!
 //! * **Online reader.** The reader loads the epoch with Acquire; the writer opened the epoch with a
-//!   Release operation after it unlinked. So a reader that has seen epoch *e* cannot find what was
-//!   unlinked before *e*. The reader announces *e* with a Release store, which the writer's Acquire
-//!   load pairs with: all reads of the former loop happen before the reuse. No fence is needed.
+//!   Release operation after it unlinked. A reader that has seen epoch *e* therefore cannot find
+//!   what was unlinked before *e*. The reader announces *e* with a Release store, which the
+//!   writer's Acquire load pairs with: all reads of the former loop happen before the reuse. No
+//!   fence is needed.
 //! * **Reader coming online.** The writer may look at the slot just before the announcement gets
 //!   there and conclude that the reader sleeps. Both sides therefore put a SeqCst fence between
 //!   their store and their loads: either the writer sees the announcement, or the reader sees what
@@ -124,7 +125,7 @@ impl Domain {
     /// unlinked before this call.
     pub fn retire(&self, free: impl FnOnce() + Send + 'static) {
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock, so that the queue is in the order of its tags.
+        // Take the tag under the lock, so that the queue is in the order of its tags.
         let tag = self.tag();
         retired.push_back((tag, Box::new(free)));
     }
@@ -171,8 +172,8 @@ impl Domain {
 
     /// Returns the newest epoch that every reader has passed, also remembered in `safe`.
     fn scan(&self) -> u64 {
-        // Before the slots: a reader that comes online later announces this epoch or a newer one,
-        // or cannot see what was unlinked (the fence).
+        // The epoch comes before the slots: a reader that comes online later announces this epoch
+        // or a newer one, or cannot see what was unlinked (the fence).
         let mut safe = self.epoch.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
         for (claimed, slots) in self.claimed.0.iter().zip(self.slots.chunks(BITS)) {
@@ -257,7 +258,7 @@ impl Reader {
     fn announce(&mut self, epoch: u64) {
         self.domain.slots[self.slot].0.store(epoch, Ordering::Release);
         if self.seen == OFFLINE {
-            // Against the writer's fence in `scan`.
+            // The fence pairs with the writer's in `scan`.
             fence(Ordering::SeqCst);
         }
         self.seen = epoch;
@@ -406,7 +407,7 @@ mod tests {
             .collect();
         let mut free: Vec<usize> = (1..CELLS).collect();
         let mut limbo: VecDeque<(Tag, usize)> = VecDeque::new();
-        // With fewer cores than threads each grace period costs a time slice: bound the time.
+        // Bound the time: each grace period costs a time slice if cores are fewer than threads.
         let until = Instant::now() + Duration::from_millis(400);
         while Instant::now() < until {
             while let Some(&(tag, cell)) = limbo.front()

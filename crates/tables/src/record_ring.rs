@@ -2,9 +2,9 @@
 //!
 //! A record is one line of words, followed by as many lines of bytes as it needs. Nothing waits:
 //! without room, the record is refused. A record is in the ring before the reader can see it, and
-//! its words can be amended until then; the writer publishes many records at once. So the two ends
-//! share two words and write each of them rarely; the writer reads the reader's position only when
-//! the last value it read leaves no room.
+//! its words can be amended until then; the writer publishes many records at once. The two ends
+//! thus share two words and write each of them rarely; the writer reads the reader's position only
+//! when the last value it read leaves no room.
 
 use crate::paged::{AllZeroValid, HUGE_PAGE, MapError, PagedTable, Pages};
 use crate::prefetch;
@@ -102,7 +102,7 @@ pub fn channel(lines: usize) -> Result<(RecordWriter, RecordReader), MapError> {
 #[inline]
 #[must_use]
 pub const fn lines_of(bytes: usize) -> usize {
-    // Not `div_ceil`, which handles an overflow that cannot happen.
+    // `div_ceil` would handle an overflow that cannot happen.
     (bytes + (LINE - 1)) >> LINE.trailing_zeros()
 }
 
@@ -152,7 +152,8 @@ impl RecordWriter {
         // has released what they held, since `end` is at most `limit`.
         unsafe {
             lines.line(at).cast::<[u64; WORDS]>().write(*words);
-            // Otherwise out of line: what is here is small enough to stay in the instruction cache.
+            // The rest is out of line: what is here is small enough to stay in the instruction
+            // cache.
             match <&[u8; LINE]>::try_from(bytes) {
                 Ok(line) => lines.line(at + 1).cast::<[u8; LINE]>().write(*line),
                 Err(_) => lines.copy(bytes, at + 1),

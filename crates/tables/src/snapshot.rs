@@ -36,7 +36,7 @@ pub fn channel<T: Send + Sync + 'static>(value: T) -> (Writer<T>, Arc<Snapshot<T
 pub struct Snapshot<T: Send + Sync + 'static> {
     /// Always a live `Box<T>`.
     value: AtomicPtr<T>,
-    /// Which domain guards the value: a guard of another domain would protect nothing.
+    /// Domain that guards the value: a guard of another domain would protect nothing.
     domain: AtomicU64,
     _owns: PhantomData<T>,
 }

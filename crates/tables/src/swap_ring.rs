@@ -1,15 +1,15 @@
 //! A bounded single-producer, single-consumer ring that returns an empty item for each one taken.
 //!
 //! A thread that only hands items over runs out of them, and the thread that receives them
-//! accumulates them, unless they go back. So a slot of this ring is never just emptied: the
+//! accumulates them, unless they go back. A slot of this ring is therefore never just emptied: the
 //! receiver swaps an item in for the one it takes, and the sender finds it there one round later.
 //! Items that own memory (frames) thus circulate without an allocator, at the cost of one pointer
 //! swap per end.
 //!
 //! The shared, written state is the two positions, each on cache lines of its own and written by
 //! one end only, and the slots. An end reads the other's position only when the last value it read
-//! leaves it nothing to do. There is no lock and no read-modify-write, and nothing waits: `send` on
-//! a full ring fails.
+//! leaves it nothing to do. The ring has no lock and no read-modify-write, and nothing waits:
+//! `send` on a full ring fails.
 
 use crate::sync::{AtomicU64, Ordering, Padded};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl<T> Ring<T> {
         &self.slots[position as usize & (self.slots.len() - 1)]
     }
     fn depth(&self) -> usize {
-        // In this order: items received in between cannot make the difference negative.
+        // The order matters: items received in between cannot make the difference negative.
         let received = self.received.0.load(Ordering::Acquire);
         let sent = self.sent.0.load(Ordering::Acquire);
         (sent - received).min(self.slots.len() as u64) as usize
@@ -251,8 +251,8 @@ mod loom_tests {
         });
     }
 
-    /// How the engine sleeps: a sender that sends while the receiver goes to sleep sees it
-    /// sleeping, or its item is seen.
+    /// Test of the way the engine sleeps: a sender that sends while the receiver goes to sleep sees
+    /// it sleeping, or its item is seen.
     #[test]
     fn loom_nothing_is_sent_to_a_sleeper_unnoticed() {
         loom::model(|| {

@@ -36,7 +36,7 @@ macro_rules! report {
     }};
 }
 
-/// Why standard output could not be written to, the first time.
+/// Error of the first failed write to standard output.
 static LOST: OnceLock<String> = OnceLock::new();
 
 /// Prints to standard output, for [`put!`].
@@ -62,7 +62,7 @@ pub fn ended(status: ExitCode) -> ExitCode {
     }
 }
 
-/// Prints to standard output, without a line's end; ignores a closed one: whoever reads the first
+/// Prints to standard output, without a line's end; ignores a closed one: a reader of the first
 /// lines only (`| head`) still gets the report's file. Other failures show in the [status](ended).
 #[macro_export]
 macro_rules! put {
@@ -72,7 +72,7 @@ macro_rules! put {
 }
 
 /// Prints a line to standard output, as [`put!`] does. Names in it may be of others, such as those
-/// of a profile: nothing of it is obeyed by a terminal. A line with colours is for [`put!`].
+/// of a profile: a terminal obeys no part of them. A line with colours is for [`put!`].
 #[macro_export]
 macro_rules! say {
     () => { $crate::put!("\n") };

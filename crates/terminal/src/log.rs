@@ -1,8 +1,8 @@
 //! A log whose writers never wait.
 //!
-//! Whoever reads standard error may stop doing so (a pager, a stopped journal), and a disk may
-//! hang. Threads that log go on: lines wait in a bounded queue for the thread that writes them, and
-//! lines that find it full are counted.
+//! The reader of standard error may stop (a pager, a stopped journal), and a disk may hang. Threads
+//! that log go on: lines wait in a bounded queue for the thread that writes them, and lines that
+//! find it full are counted.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -93,7 +93,7 @@ impl Capture {
     }
 }
 
-/// How often tcpdump has to say the same to be believed.
+/// Number of equal reports that make tcpdump believed.
 const SAME_REPORTS: u32 = 8;
 
 impl Capture {

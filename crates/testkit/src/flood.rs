@@ -80,7 +80,7 @@ impl Drop for Flood {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Whoever wants to know of failures calls `stop`.
+            // Callers that want to know of failures call `stop`.
             drop(thread.join());
         }
     }

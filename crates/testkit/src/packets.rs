@@ -107,7 +107,7 @@ impl Ring {
         })
     }
 
-    /// How many packets were captured, and how many were not.
+    /// Returns the numbers of packets that were captured, and that were not.
     #[cfg(test)]
     pub(crate) fn kept_and_missed(&self) -> (u64, u64) {
         (self.inbound + self.outbound, self.missed)
@@ -254,7 +254,7 @@ pub(crate) fn report_file(path: &Path, written: io::Result<()>, rings: &[SharedR
     }
 }
 
-/// Where a lab's interface enters its packets into a [`PacketLog`].
+/// Log into which a lab's interface enters its packets.
 #[derive(Clone)]
 pub struct PacketTap(SharedRing);
 

@@ -18,7 +18,7 @@ use crate::lab_test::in_own_user_namespace;
 use crate::packets::lock;
 use thalweg_netns::Netns;
 
-/// How often the named file is looked for.
+/// Interval in which the named file is looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// True if failed tests are paused: `PAUSE` is in the environment, neither empty nor `0`.
@@ -71,7 +71,7 @@ pub(crate) fn pause(test: &Test, failure: &str) {
     }
     wait(made.is_ok().then_some(&*file));
     if made.is_ok() {
-        // Whoever removed it did so to end the pause.
+        // The user removed the file to end the pause.
         let _ = fs::remove_file(&file);
     }
 }
@@ -120,7 +120,7 @@ fn wait(file: Option<&Path>) {
             }
             let read = rustix::io::read(fd, &mut bytes).unwrap_or(0);
             newline |= bytes[..read].contains(&b'\n');
-            // An input that has ended says nothing more; the file does.
+            // An ended input reports nothing more; the file does.
             read > 0
         });
         if newline {

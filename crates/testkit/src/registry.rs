@@ -79,7 +79,7 @@ impl GeneratedList<'_> {
     ///
     /// # Panics
     /// Otherwise; except under `CI` it has written the right `mod.rs` by then, and the next run
-    /// passes. Also if a file lacks its item.
+    /// passes. Panics as well if a file lacks its item.
     #[expect(clippy::panic, reason = "this is how a test fails")]
     pub fn check(&self) {
         let write = std::env::var_os("CI").is_none();

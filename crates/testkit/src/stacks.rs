@@ -1,4 +1,5 @@
-//! Where a program hangs: the stacks of its threads, and of the programs that it has started.
+//! Stacks that show where a program hangs: those of its threads, and of the programs that it has
+//! started.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use thalweg_netns::Cmd;
 
-/// How long the debugger may take for one process.
+/// Time that the debugger may take for one process.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Processes that are looked at; a shell loop may have started many.
 const PROCESSES: usize = 8;

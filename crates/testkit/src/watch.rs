@@ -94,7 +94,7 @@ fn open(dev: &str) -> Result<(OwnedFd, usize)> {
     let mut found = all.filter(|entry| entry.interface_name == dev);
     let address = found.find_map(|entry| entry.address?.as_link_addr().copied());
     let address = address.context("there is no such interface")?;
-    // Beyond the system's limit only for root of the system.
+    // Only root of the system may exceed the system's limit.
     if setsockopt(&socket, RcvBufForce, &BUFFER).is_err() {
         setsockopt(&socket, RcvBuf, &BUFFER).context("set the size of its buffer")?;
     }
@@ -195,7 +195,7 @@ impl Orders {
 /// A socket and the ring for its packets.
 struct Source {
     socket: OwnedFd,
-    /// Before it was bound, the socket may have seen packets of others.
+    /// The socket may have seen packets of others before it was bound.
     interface: usize,
     ring: SharedRing,
 }
@@ -279,7 +279,7 @@ impl Source {
                     _ => {}
                 }
             }
-            // With MSG_TRUNC it is the packet's length.
+            // The result is the packet's length because of MSG_TRUNC.
             let length = message.bytes;
             let Some(address) = message.address else { continue };
             if address.ifindex() != self.interface {

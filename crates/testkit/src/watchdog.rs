@@ -1,5 +1,5 @@
 //! A deadline for a test: when it has passed, what the test waits for is printed, and the process
-//! ends, so that nothing hangs for ever.
+//! ends, so that nothing hangs.
 
 use std::env;
 use std::process;
@@ -13,7 +13,7 @@ use crate::stacks::stacks;
 
 /// Seconds that a test may take, in the environment.
 const DEADLINE: &str = "THALWEG_TEST_DEADLINE";
-/// If the environment says nothing. On a busy machine the longest tests take half of it.
+/// Default without the environment variable. On a busy machine the longest tests take half of it.
 const DEFAULT: Duration = Duration::from_secs(300);
 /// The status of a process that its watchdog has ended.
 const STATUS: i32 = 124;
@@ -25,7 +25,8 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// For the test `name`; `at_end` runs before the process ends, to save what is of use.
+    /// Starts a watchdog for the test `name`; `at_end` runs before the process ends, to save what
+    /// is of use.
     pub(crate) fn start(name: &str, at_end: impl FnOnce() + Send + 'static) -> Watchdog {
         let asked = env::var(DEADLINE).ok().and_then(|text| text.parse().ok());
         let limit = asked.map_or(DEFAULT, Duration::from_secs);

@@ -1,4 +1,4 @@
-//! A lab for everybody: what the demo does when it is not started by root. Without libtest, which
+//! A lab for all users: what the demo does when it is not started by root. Without libtest, which
 //! would have started threads.
 
 use anyhow::{Result, ensure};

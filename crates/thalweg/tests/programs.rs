@@ -102,7 +102,7 @@ fn a_router_runs_and_ends_in_good_order() {
     }
     let pid = fs::read_to_string(router.dir.path().join("pid")).unwrap();
     assert_eq!(pid.trim(), router.running.pid().to_string());
-    // There is nothing to read again, and nothing to end for.
+    // The router has nothing to read again, and no reason to end.
     router.running.signal(Signal::HUP).unwrap();
     router.says(&["show", "interface"]);
     let (log, dir) = router.stop();
@@ -455,7 +455,7 @@ fn captures(dir: &Path) -> Vec<PathBuf> {
 }
 
 thalweg_testkit::lab_test! {
-    /// Whoever ends the demonstration finds neither processes nor files of it.
+    /// A user who ends the demonstration finds neither processes nor files of it.
     fn an_interrupted_demo_leaves_nothing() {
         thalweg_testkit::require_tools(&["iperf3", "ping"])?;
         let dir = tempfile::tempdir()?;

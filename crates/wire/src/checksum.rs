@@ -151,7 +151,7 @@ pub fn ipv4_header(h: &[u8; 20]) -> u16 {
 }
 
 /// The sum of an IPv4 header without options, and that of its addresses and the 20 bytes after it:
-/// to the second one add protocol, length and the rest of a TCP segment. Neither has been folded.
+/// to the second one add protocol, length and the rest of a TCP segment. The two are not folded.
 #[inline]
 pub fn ipv4_and_tcp(h: &[u8; 40]) -> (Checksum, Checksum) {
     let words = h.as_chunks::<4>().0;
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn ttl_decrement_equals_recomputation_for_every_checksum() {
-        // For each sum of the other words, a header with TTL 64 and with TTL 63.
+        // Compute, for each sum of the other words, a header with TTL 64 and with TTL 63.
         for rest in 1..=0xffffu32 {
             let before = !fold(rest + 0x4006);
             let after = !fold(rest + 0x3f06);

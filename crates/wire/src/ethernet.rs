@@ -11,7 +11,7 @@ use crate::bytes::{array, be16, header, header_mut, put, room};
 pub const HEADER_LEN: usize = 14;
 /// Minimum length of a frame without its check sequence; shorter ones are padded.
 pub const MIN_FRAME_LEN: usize = 60;
-/// Below this, the type field is the length of an 802.3 frame (see [`crate::llc`]).
+/// Least ethertype: a smaller type field is the length of an 802.3 frame (see [`crate::llc`]).
 pub const MIN_ETHERTYPE: u16 = 0x0600;
 
 /// The ethertypes this crate knows.

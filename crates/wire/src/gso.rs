@@ -25,13 +25,13 @@ use crate::{Result, WireError, ipv4, vlan};
 /// Maximum length of the headers that are repeated: Ethernet with tags, IP and transport with
 /// options.
 pub const MAX_HEADERS: usize = 256;
-/// Maximum number of segments of a GSO packet. Whatever a sender writes into its header, one packet
-/// costs no more than this many. 64 KiB in segments of 36 bytes, the least that Linux sends by TCP,
-/// are 1,821.
+/// Maximum number of segments of a GSO packet. One packet costs no more than this number, whatever
+/// a sender writes into its header. 64 KiB in segments of 36 bytes, the least that Linux sends by
+/// TCP, are 1,821.
 pub const MAX_SEGMENTS: usize = 2048;
 const WHAT: &str = "segmentation";
 
-/// How a GSO packet is segmented.
+/// Segmentation of a GSO packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     l3: usize,

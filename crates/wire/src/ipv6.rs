@@ -13,8 +13,8 @@ pub const HEADER_LEN: usize = 40;
 const FRAGMENT_LEN: usize = 8;
 /// Bytes in the longest payload, extension headers included.
 pub const MAX_PAYLOAD: usize = 0xffff;
-/// Maximum number of extension headers: as many as a frame of 2 KiB holds. Whoever gave up earlier
-/// would be blind to what comes after them.
+/// Maximum number of extension headers: as many as a frame of 2 KiB holds. A parser that gave up
+/// earlier would be blind to what comes after them.
 pub const MAX_EXTENSIONS: usize = 256;
 
 const LENGTH: usize = 4;
@@ -181,7 +181,7 @@ impl<'a> Ipv6View<'a> {
                     Some(Refusal { code: Some(0), pointer: HEADER_LEN + at + 2 })
                 }
                 protocol::ROUTING => None,
-                // Behind it may be the rest of a datagram.
+                // The rest of a datagram may be behind it.
                 _ => return None,
             };
             if found.is_some() {
@@ -211,7 +211,7 @@ impl<'a> Ipv6View<'a> {
     }
 }
 
-/// Why a host discards a packet.
+/// Reason why a host discards a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// Code of the parameter problem (ICMPv6 type 4) that answers it; `None`: nothing does.

@@ -152,7 +152,7 @@ pub enum NdOption<'a> {
         prefix: Ipv6Addr,
         /// Its length in bits.
         length: u8,
-        /// On-link (0x80) and autonomous (0x40) flags.
+        /// Flags: on-link (0x80) and autonomous (0x40).
         flags: u8,
         /// Valid for this many seconds.
         valid: u32,

@@ -12,7 +12,7 @@ use crate::vlan;
 /// Maximum number of tags, and of labels, in front of an IP header.
 pub const MAX_DEPTH: usize = 8;
 
-/// Where the IP header of a frame is.
+/// Place of a frame's IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// Its offset.
@@ -242,7 +242,7 @@ mod tests {
                 let headers = if l3[0] >> 4 == 4 { 40 } else { 60 }.min(l3.len());
                 prop_assert_eq!(owner_of(&framed(&front, &l3[..headers]), owners), Some(owner));
             }
-            // An error about it, sent by whoever is on the way.
+            // An error about it, sent by a router on the way.
             if l3[0] >> 4 == 4 {
                 let from = Ipv4Addr::new(192, 0, 2, 1);
                 let IpAddr::V4(src) = t.src else { panic!("a packet of IPv4") };

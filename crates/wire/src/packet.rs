@@ -1,12 +1,11 @@
 //! The one reading of a packet: addresses, protocol, ports, flags and fragment.
 //!
-//! Whoever decides by these fields takes them from a [`PacketView`]: rules, the tracker,
+//! All that decides by these fields takes them from a [`PacketView`]: rules, the tracker,
 //! translation, hashes, ICMP errors and samples. Two readers that disagree let packets through that
 //! one of them would have stopped. The view never reads behind the end of the IP packet, whatever
-//! follows it in the frame; takes no field from a transport header that is not whole (RFC 1858,
-//! RFC 3128); walks the extension headers of IPv6; and reads no transport header in a fragment
-//! other than the first. Kernels may read common packets by themselves, if tests hold them equal to
-//! it.
+//! follows it in the frame; takes no field from a transport header that is not whole (RFC 1858, RFC
+//! 3128); walks the extension headers of IPv6; and reads no transport header in a fragment other
+//! than the first. Kernels may read common packets by themselves, if tests hold them equal to it.
 
 use core::net::IpAddr;
 
@@ -296,7 +295,7 @@ pub fn fuzz_packet(l3: &[u8]) {
     let (l4, end) = (view.l4(), view.end());
     assert!(l4 <= end && end <= l3.len(), "{l4} {end} {}", l3.len());
     assert_eq!(view.payload(), &l3[l4..end]);
-    // Whatever follows it.
+    // The bytes behind it do not matter.
     let mut others = l3.to_vec();
     others[end..].iter_mut().for_each(|byte| *byte = !*byte);
     others.extend([0xa5; 9]);
@@ -313,7 +312,7 @@ pub fn fuzz_packet(l3: &[u8]) {
         assert!(view.ports().is_none_or(|ports| ports == (sport, dport)));
     }
     let _ = crate::owner::flow(l3).map(|t| t.symmetric_hash32());
-    // There and back again.
+    // The packet goes there and back again.
     let parsed = nat::packet::parse(l3, 0);
     if view.v4().is_none() {
         let (src, dst) = (1u128.into(), (!7u128).into());

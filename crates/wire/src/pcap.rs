@@ -167,8 +167,8 @@ impl NgFile {
         });
     }
 
-    /// Adds an interface's counters at the capture's end: packets that there were, and those
-    /// among them that were not captured.
+    /// Adds an interface's counters at the capture's end: packets in all, and those among them that
+    /// were not captured.
     pub fn statistics(&mut self, interface: u32, at: u64, packets: u64, missed: u64) {
         self.block(INTERFACE_STATISTICS, |out| {
             out.extend(interface.to_le_bytes());

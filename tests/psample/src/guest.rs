@@ -329,7 +329,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Neither the router's sends failed, nor had a listener no room.
+    /// Checks that no send of the router failed, and that listeners had room.
     fn nothing_lost(&self, channel: &str) -> Result<()> {
         let shown = self.channel(channel)?;
         let all_well = shown["failed"] == 0 && shown["lost_by_listeners"] == 0;
@@ -337,7 +337,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The agent by itself hears the same samples, and sends them as datagrams.
+    /// The agent alone hears the same samples, and sends them as datagrams.
     fn agent(&mut self) -> Result<()> {
         // All datagrams come at once, and are read when there is time.
         fs::write("/proc/sys/net/core/rmem_max", ROOM.to_string())?;
@@ -345,7 +345,7 @@ impl Machine {
         collector.set_nonblocking(true)?;
         rustix::net::sockopt::set_socket_recv_buffer_size(&collector, ROOM)?;
         fs::write("/tmp/hsflowd.conf", HSFLOWD_CONF)?;
-        // There is no other user here.
+        // The machine has no other user.
         let mut agent =
             Cmd::new("/bin/thalweg").args(["agent", "-P", "-f", "/tmp/hsflowd.conf"]).spawn()?;
         agent.wait_for_output(LIMIT, "to listen", |out, err| {
@@ -375,7 +375,7 @@ impl Machine {
         const DROPPED: usize = 20;
         cli("packet-generator delete third")?;
         cli("sflow drop-monitoring enable limit 1000")?;
-        // Then frames must be for the interface's own address, and these are not.
+        // Frames at layer 3 must be for the interface's own address; these are not.
         cli("set interface l3 pg0")?;
         self.stream_of("fourth", DROPPED as u64)?;
         let drops = wait_until_seen(LIMIT, "the router's drops", || {

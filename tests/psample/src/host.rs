@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long the machine may take: much more than it does even on a host that is busy with other
+/// Time that the machine may take: much more than it does even on a host that is busy with other
 /// things.
 const LIMIT: Duration = Duration::from_secs(480);
 const QEMU: &str = "qemu-system-x86_64";
@@ -50,7 +50,7 @@ fn own_directory() -> Result<PathBuf> {
     Ok(target.to_path_buf())
 }
 
-/// Where a program is. Debian keeps some out of an ordinary user's PATH.
+/// Returns the path of a program. Debian keeps some out of an ordinary user's PATH.
 fn found(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);

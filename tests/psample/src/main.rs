@@ -30,9 +30,9 @@ fn main() -> ExitCode {
 
 /// The machine's last line if all is well.
 const PASSED: &str = "test-psample: passed";
-/// And if not.
+/// Line of a failed test.
 const FAILED: &str = "test-psample: failed";
-/// Where modules are in its file system.
+/// Directory of modules in its file system.
 const MODULES_DIR: &str = "/modules";
 /// Modules, each after those that it needs.
 const MODULES: [&str; 19] = [

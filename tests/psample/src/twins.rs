@@ -120,7 +120,7 @@ impl Lab {
         answered(&self.far, 1)
     }
 
-    /// The pair of an interface, as `show lcp` has it.
+    /// The pair of an interface in `show lcp`.
     fn pair(&self, phy: &str) -> Result<Option<Value>> {
         let shown: Value = serde_json::from_str(&cli("show lcp | json")?)?;
         let all = shown["pairs"].as_array().context("pairs")?;

@@ -13,7 +13,7 @@ use thalweg_netns::Netns;
 const BYTES: usize = 1 << 20;
 /// MTU of devices below VLANs: with 1500, the kernel's would drop a full packet with two tags.
 const MTU: u32 = 1600;
-/// After this time a question is asked again.
+/// Time after which a question is asked again.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Commands of the router: sub-interfaces with one tag and with two, a port that gets tags with a

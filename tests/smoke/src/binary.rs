@@ -1,4 +1,4 @@
-//! Where the router's program is.
+//! Path of the router's program.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -15,9 +15,9 @@ pub struct CpuClock {
 /// Processor time of all threads of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// In the program itself.
+    /// Time in the program itself.
     pub user: Duration,
-    /// In the kernel on its behalf.
+    /// Time in the kernel on its behalf.
     pub system: Duration,
 }
 
@@ -85,7 +85,7 @@ pub struct ActivityClock {
 pub struct Activity {
     /// Time on a processor.
     pub busy: Duration,
-    /// How often one has gone to sleep: as often, one was woken.
+    /// Number of times that one has gone to sleep: as often, one was woken.
     pub sleeps: u64,
 }
 

@@ -205,7 +205,7 @@ impl Router {
         let running = self.running.as_mut().context("the router has been stopped")?;
         let step = Duration::from_millis(50);
         let mut waited = Duration::ZERO;
-        // In steps, to see at once if it ends instead.
+        // Wait in steps, to see at once if it ends instead.
         while let Err(error) = wait_for_unix_socket(&self.socket, step) {
             waited += step;
             if let Some(status) = running.try_status()? {
@@ -265,7 +265,8 @@ impl Router {
 
     fn ask_within(&self, limit: Duration, command: &str) -> Result<Result<String, ClientError>> {
         let (socket, line) = (self.socket.clone(), command.to_owned());
-        // In a thread of its own: a router that hangs does not answer, and the client waits for it.
+        // Ask in a thread of its own: a router that hangs does not answer, and the client waits for
+        // it.
         let asked = thread::spawn(move || Client::connect(&socket)?.run(&line));
         join(asked, limit, &format!("command `{command}'"))
     }
@@ -325,7 +326,7 @@ impl Router {
         address.trim().parse().with_context(|| format!("{interface} has address {address:?}"))
     }
 
-    /// How often a node gave this reason; zero if it never did.
+    /// Returns how often a node gave this reason; zero if it never did.
     ///
     /// # Errors
     /// If the router does not answer.

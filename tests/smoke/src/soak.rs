@@ -1,6 +1,6 @@
 //! A soak: connections of both families come and go through address translation, through rules and
 //! by routes, and are sampled, while addresses, rules, rates and links change, and a host floods
-//! the router with neighbour discovery; in the end all that the router remembers and holds is back
+//! the router with neighbour discovery; at the end all that the router remembers and holds is back
 //! at zero.
 
 mod flood;
@@ -23,35 +23,35 @@ use thalweg_testkit::{
 
 use crate::{Config, Router};
 
-/// How long a client waits for its peer.
+/// Time for which a client waits for its peer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long everything may take to be forgotten; timeouts are set to a few seconds.
+/// Time that everything may take to be forgotten; timeouts are set to a few seconds.
 const REST: Duration = Duration::from_secs(60);
-/// How long all clients of a path may wait for their peers after a change: some times their
+/// Time that all clients of a path may wait for their peers after a change: some times their
 /// patience, where processors are busy with something else.
 const FURTHER: Duration = Duration::from_secs(10);
-/// Where servers give back what they get.
+/// Port of servers that give back what they get.
 const TCP_PORT: u16 = 8000;
 const UDP_PORT: u16 = 5300;
 /// Clients of a path side by side.
 const CLIENTS: usize = 3;
 /// A client's pause between connections, so that its host does not run out of ports.
 const PAUSE: Duration = Duration::from_millis(3);
-/// Between changes of addresses and rules.
+/// Time between changes of addresses and rules.
 const CHANGE: Duration = Duration::from_millis(400);
 /// Memory that a router may hold more than after the first report, KiB.
 const GROWTH_KIB: u64 = 64 << 10;
 
-/// Neighbours of IPv6 that the router keeps, however many there seem to be.
+/// Neighbours of IPv6 that the router keeps, whatever number shows up.
 const NEIGHBORS: u64 = 300;
 
-/// How long, and how often it tells how it goes.
+/// Length of the run, and interval of its progress lines.
 #[derive(Clone, Copy, Debug)]
 pub struct SoakOptions {
-    /// How long connections come.
+    /// Time that connections come.
     pub duration: Duration,
-    /// Between reports, in each of which something must have got through: longer than clients wait
-    /// for their peers (2 s), all of which may do so after a change.
+    /// Time between reports, in each of which something must have got through: longer than clients
+    /// wait for their peers (2 s), all of which may do so after a change.
     pub report: Duration,
 }
 
@@ -441,7 +441,7 @@ fn connection(to: IpAddr, n: usize) -> Result<()> {
     ensure!(got == sent, "other bytes came back");
     match n / 4 % 3 {
         0 => stream.shutdown(Shutdown::Write)?,
-        // With a reset.
+        // Close with a reset.
         1 => set_socket_linger(&stream, Some(Duration::ZERO))?,
         _ => {}
     }
@@ -472,7 +472,7 @@ fn serve(ns: &Netns, at: IpAddr, stop: &Arc<AtomicBool>) -> Result<[JoinHandle<R
     let (stop_tcp, stop_udp) = (stop.clone(), stop.clone());
     let tcp = thread::spawn(move || {
         while !stop_tcp.load(Relaxed) {
-            // In steps, to see that it is to stop.
+            // Read in steps, to see the stop.
             if wait_for_readable(&tcp, Duration::from_millis(100), "a client").is_ok() {
                 let (stream, _) = tcp.accept()?;
                 thread::spawn(move || echo(stream));

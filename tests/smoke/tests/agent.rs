@@ -1,4 +1,4 @@
-//! The sFlow agent: by itself, and where collectors and settings come and go.
+//! The sFlow agent: alone, and with collectors and settings that come and go.
 
 use std::collections::HashMap;
 use std::fs;
@@ -124,7 +124,7 @@ lab_test! {
         Ok(())
     }
 
-    /// A mistake in the file is said with its place.
+    /// A mistake in the file is reported with its place.
     fn the_agent_says_what_is_wrong_with_its_file() {
         let lab = Lab::new()?;
         let dir = tempfile::tempdir()?;
@@ -232,7 +232,7 @@ lab_test! {
         seen.take_until(&collector, "another hundred samples", flows(more))?;
         seen.take_until(&collector, "three samples of counters", |seen| seen.counters > 2)?;
         flood.stop()?;
-        // The router may still have some of the flood to process: all three agree in the end.
+        // The router may still have some of the flood to process: all three agree at last.
         wait_until_seen(WAIT_LIMIT, "all that was sampled to be sent and to come", || {
             let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
             seen.take_all(&collector).map_err(|e| format!("{e:#}"))?;
@@ -269,7 +269,7 @@ fn changes(times: u32) -> String {
 #[derive(Default)]
 pub(crate) struct Seen {
     datagram: Option<u32>,
-    /// By kind and source.
+    /// Samples by kind and source.
     pub(crate) samples: HashMap<(u8, DataSource), u32>,
     pub(crate) pools: HashMap<DataSource, u32>,
     pub(crate) flows: u64,

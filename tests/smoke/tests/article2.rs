@@ -120,7 +120,7 @@ lab_test! {
             if rate > 0 {
                 router.cli(&format!("sflow sampling-rate {rate}"))?;
                 if rate == RATES[1] {
-                    // From here on.
+                    // sFlow is enabled from here on.
                     for (_, entry, ..) in WAYS {
                         router.cli(&format!("sflow enable {entry}"))?;
                     }
@@ -137,7 +137,7 @@ lab_test! {
             let what = if rate == 0 { "no sFlow".to_owned() } else { rate.to_string() };
             println!("| {what} | {} |", row.join(" | "));
         }
-        // The collector has heard of labels before and after.
+        // The collector gets labels before and after.
         let shown = router.json("show sflow")?;
         let errors = &shown["collectors"][0]["errors"];
         ensure!(errors == 0, "{shown}");

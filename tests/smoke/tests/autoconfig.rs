@@ -138,7 +138,7 @@ lab_test! {
         )?;
         shows(&router, "show ip6 interface host-eth1", "2001:db8:2:")?;
         shows(&router, "show ip6 fib ::/0", "IPv6-nd")?;
-        // Once the address is tested.
+        // The address is tested by then.
         shows(&router, "show ip6 dad", "Active DAD entries: 0")?;
         let text = router.cli("ping 2001:db8:99::1 repeat 3 interval 0.01")?;
         ensure!(text.contains("3 sent, 3 received"), "{text}");
@@ -150,7 +150,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Whoever comes second hears of it: the kernel, and the router.
+    /// The second to come is notified: the kernel, and the router.
     fn duplicate_addresses_are_found() {
         let lab = Lab::new()?;
         speak(&lab.left, &[])?;
@@ -210,7 +210,7 @@ lab_test! {
         let text = router.cli("show ip6 nd autoconfig")?;
         ensure!(!text.contains("2001:db8:4:"), "{text}");
         shows(&router, "show ip6 fib ::/0", "IPv6-nd")?;
-        // There and back: the host finds the router by its new address.
+        // The host finds the router by its new address.
         lab.right.ns.ip("-6 route add 2001:db8:2::/64 dev eth0")?;
         let text = router.cli("ping 2001:db8:99::1 repeat 3 interval 0.01")?;
         ensure!(text.contains("3 sent, 3 received"), "{text}");

@@ -116,7 +116,7 @@ fn nonsense(lab: &Lab, router: MacAddr) -> Result<Vec<Vec<u8>>> {
         Packet::arp_request(MacAddr::BROADCAST, src, lab.left.gateway).build(),
         Packet::arp_request(host, lab.left.gateway, lab.left.gateway).build(),
         Packet::arp_request(host, Ipv4Addr::BROADCAST, lab.left.gateway).build(),
-        // From nobody, to nobody, from the router itself.
+        // Packets from nobody, to nobody, from the router itself.
         Packet::new().ether(MacAddr::ZERO, router).ipv4(src, dst).udp(1, 2).build(),
         Packet::new().ether(MacAddr::BROADCAST, router).ipv4(src, dst).udp(1, 2).build(),
         Packet::new().ether(router, router).ipv4(src, dst).udp(1, 2).build(),
@@ -182,7 +182,7 @@ lab_test! {
         let received = router.interface_counter("host-eth0", "rx_packets")?;
         let frames = nonsense(&lab, router.mac("host-eth0")?)?;
         let mut sent = received;
-        // No more at once than the ring has room for, whoever has the processors.
+        // The packets at once fit into the ring, even on a busy machine.
         for some in frames.chunks(250) {
             for frame in some {
                 left.send(frame).with_context(|| format!("send {}", hex(frame)))?;

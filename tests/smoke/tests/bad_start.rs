@@ -23,7 +23,7 @@ fn startup(dir: &Path, text: &str) -> Result<std::path::PathBuf> {
     Ok(path)
 }
 
-/// Starts a router that has to end by itself, badly.
+/// Starts a router that has to end with an error.
 fn fails(text: &str) -> Result<Output> {
     let dir = tempfile::tempdir()?;
     let path = startup(dir.path(), text)?;
@@ -86,7 +86,7 @@ lab_test! {
         Ok(())
     }
 
-    /// The socket belongs to a router that runs: a second one says so, and the first is
+    /// The socket belongs to a router that runs: a second one reports that, and the first is
     /// undisturbed.
     fn a_socket_in_use() {
         let lab = Lab::new()?;

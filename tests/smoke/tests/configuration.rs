@@ -68,7 +68,7 @@ impl Stream {
         let thread = thread::spawn(move || {
             let (began, mut sent) = (Instant::now(), 0_u64);
             while !stopped.load(Ordering::Relaxed) {
-                // Send as many as are due: a pause of the scheduler is made up for in small bursts.
+                // Send as many as are due: a pause of the scheduler is followed by small bursts.
                 let due = began.elapsed().as_micros() as u64 / 100;
                 for _ in 0..due.saturating_sub(sent).min(32) {
                     link.send(&frame)?;
@@ -226,8 +226,8 @@ lab_test! {
         Ok(())
     }
 
-    /// In place of a file that is no document the router starts with what was saved last, and says
-    /// so; the file stays for whoever edits it.
+    /// The router starts with what was saved last in place of a file that is no document, and says
+    /// so; the file stays to be edited.
     fn a_file_that_is_no_document_gives_way_to_what_was_saved() {
         let lab = Lab::new()?;
         let keep = tempfile::tempdir()?;
@@ -340,7 +340,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A configuration that cuts off who applied it returns by itself.
+    /// A configuration that cuts off its user is taken back automatically.
     fn what_nobody_confirms_is_taken_back() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &Config::empty())?;

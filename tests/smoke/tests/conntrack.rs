@@ -27,7 +27,7 @@ const BUSY_LIMIT: Duration = Duration::from_secs(180);
 /// The bridge domain, and so its rules.
 const DOMAIN: &str = "10";
 
-/// With blanks between the parts, as people write them, and no word about ARP.
+/// Rules with blanks between the parts, as people write them, and no word about ARP.
 const FOUR_RULES: &str = "\
 priority=1 ip ct_state=-trk actions=ct(table=0)
 priority=1 ip ct_state=+trk+new in_port=host-eth0 actions=ct(commit),normal
@@ -536,8 +536,8 @@ lab_test! {
         let alone = rate(None)?;
         ensure!(alone > WORKING_BITS_PER_S, "{alone} bit/s");
         let pace = Some(alone / 4.0);
-        // In turns, as the machine has bad moments of its own; of several the best tells what the
-        // flood costs.
+        // Runs take turns, as the machine has bad moments of its own; the best of several shows
+        // what the flood costs.
         let mut best = 0.0f64;
         for n in 0..FLOODS {
             let before = rate(pace)?;
@@ -560,7 +560,7 @@ lab_test! {
         let full = full.into_iter().fold(0.0, f64::max) * 4.0 / alone;
         ensure!(full >= 0.9, "{full:.2} of the pace among a million");
         tcp_both_ways(&lab)?;
-        // The table is full of them, and new connections come through all the same.
+        // The table is full of them, and new connections still come through.
         router.cli(&format!("set conntrack limit {}\nset conntrack when-full recycle", total / 2))?;
         connections(&lab, 8000, 800)?;
         let shown: Value = router.json("show conntrack summary")?;

@@ -14,7 +14,7 @@ use thalweg_testkit::{
 use crate::throughput::WORKING_BITS_PER_S;
 
 const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
-/// How long nothing may come where nothing is to come.
+/// Time that nothing may come where nothing is expected.
 const SILENCE: Duration = Duration::from_millis(500);
 
 const LEFT: Ipv6Addr = host(2);

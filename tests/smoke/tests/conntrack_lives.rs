@@ -20,7 +20,7 @@ use crate::throughput::tcp_both_ways;
 const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 /// Limit for a transfer through links that come and go, or whose packets overtake each other.
 const BUSY_LIMIT: Duration = Duration::from_secs(180);
-/// How long nothing may come where nothing is to come.
+/// Time that nothing may come where nothing is expected.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Bytes that a client sends at once.
 const CHUNK: usize = 1 << 16;
@@ -210,7 +210,7 @@ fn translated(workers: usize, offloads: Offloads) -> Result<()> {
     }
     ensure!(joined(server)?.iter().all(|peer| *peer == lab.left.addr), "the source has changed");
     tcp_both_ways(&lab)?;
-    // An error about a datagram comes back to who has sent it, with what it quotes.
+    // An error about a datagram comes back to its sender, with what it quotes.
     let refused = ask_nobody(&lab, LIMIT)?.err().context("nobody answers on that port")?;
     ensure!(refused.kind() == ErrorKind::ConnectionRefused, "{refused}");
     let shown = router.cli("show conntrack")?;
@@ -278,7 +278,7 @@ fn out_of_order<T: Send>(lab: &Lab, work: impl FnOnce() -> Result<T> + Send) -> 
     let from_right = move |frame: &[u8]| frame.get(6..12) == Some(&right.0);
     let stop = AtomicBool::new(false);
     thread::scope(|s| {
-        // Also if the work panics.
+        // The loop ends even if the work panics.
         let stopping = StopWhenDropped(&stop);
         let there = s.spawn(|| relay(&ends.0, &ends.1, |f| !from_right(f), &stop));
         let back = s.spawn(|| relay(&ends.1, &ends.0, from_right, &stop));

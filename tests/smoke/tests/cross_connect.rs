@@ -47,7 +47,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Whatever the type, and with tags: the frame arrives as it was sent.
+    /// Frames of any type, with tags too, arrive as they were sent.
     fn frames_pass_unchanged() {
         let lab = lab(Offloads::OFF)?;
         let router = Router::start(&lab.router, &joined())?;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{RawLink, Router, host_pair};
 use thalweg_testkit::{Lab, Netns, PingOptions, WAIT_LIMIT, lab_test, ping, wait_until_seen};
 
-/// How often a device's promiscuous mode is wanted.
+/// Returns how often a device's promiscuous mode is wanted.
 fn promiscuity(ns: &Netns, device: &str) -> Result<u32> {
     let text = ns.ip(&format!("-d link show dev {device}"))?;
     let mut words = text.split_whitespace().skip_while(|word| *word != "promiscuity");
@@ -103,7 +103,7 @@ lab_test! {
         let frame: Vec<u8> = [[0xff; 6].as_slice(), &[2, 0, 0, 0, 0, 9], &[0x88, 0xb5], &[0; 46]].concat();
         let link = RawLink::open(&lab.left.ns, "eth0")?;
         for _ in 0..20_000 {
-            // A full queue of the sender's is no matter.
+            // A full queue of the sender does not matter.
             let _ = link.send(&frame);
         }
         router.cli("set interface state host-eth0 up")?;

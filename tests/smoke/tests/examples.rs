@@ -178,7 +178,7 @@ lab_test! {
         ping(&office.ns, machine.addr, &PingOptions::default())?.all_answered()?;
         // Machines open nothing.
         ensure!(ping(&machine.ns, office.addr, &PingOptions::unanswered(3))?.received == 0);
-        // But for syslog.
+        // Only syslog is allowed.
         let log = office.ns.run(|| UdpSocket::bind((office.addr, 514)))??;
         log.set_read_timeout(Some(LIMIT))?;
         machine.ns.run(|| -> Result<()> {
@@ -195,7 +195,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// In namespaces of its own for what it makes: its directory, and the names of its namespaces.
+    /// Runs it in namespaces of its own for what it makes: its directory, and the names of its
+    /// namespaces.
     fn lab_between_namespaces() {
         let lab = Lab::new()?;
         let program = thalweg()?;

@@ -24,8 +24,7 @@ lab_test! {
             idle.push((format!("`{words}' and `{}'", extra.replace('\n', "; ")), router, lab));
         }
         idle.iter().try_for_each(|(_, router, _)| router.await_rest())?;
-        // Whatever ticks or polls does so each time; what the machine's other programs cost it does
-        // not.
+        // A tick or a poll costs the same each time; the machine's other programs do not.
         let mut least = [f64::MAX; 3];
         for _ in 0..3 {
             let clocks = idle.iter().map(|(_, router, _)| CpuClock::start(router.pid()));

@@ -88,7 +88,7 @@ lab_test! {
         ensure!(text.contains("5 sent, 5 received, 0% packet loss"), "{text}");
         let text = router.refused(&format!("ping {own} repeat 1"))?;
         ensure!(text.contains("source <interface>"), "{text}");
-        // And the other way round.
+        // The other way round works as well.
         let text = router.cli("show ip6 interface host-eth0")?;
         let ours = text.lines().map(str::trim).find(|line| line.starts_with("fe80::"));
         let ours = format!("{}%eth0", ours.context("the router has no link-local address")?);
@@ -114,7 +114,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// With offloads on, both ways.
+    /// TCP works with offloads on, both ways.
     fn tcp_works() {
         let lab = Lab::new()?;
         let router = start(&lab)?;

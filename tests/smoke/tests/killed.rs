@@ -1,7 +1,7 @@
 //! A router that is killed (SIGKILL) at random moments while a document is applied or saved.
 //!
-//! Whatever the moment, the next one has the whole of what was saved last, or of what was being
-//! saved; it has the sessions that were saved, and nothing is left lying about.
+//! The next one always has the whole of what was saved last, or of what was being saved; it has the
+//! sessions that were saved, and no file is left behind.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -146,7 +146,7 @@ thalweg:
     }
 }
 
-/// How long a command takes when nothing comes in between.
+/// Returns the time that a command takes when nothing comes in between.
 fn time_of(router: &Router, command: &str) -> Result<Duration> {
     let begin = Instant::now();
     router.cli(command)?;

@@ -235,7 +235,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// So does BIRD.
+    /// BIRD works through a twin, too.
     fn bird_through_a_twin() {
         let edge = Edge::new()?;
         let router = edge.start()?;
@@ -292,7 +292,7 @@ lab_test! {
             packet
         };
         let group = [1, 0, 0x5e, 0, 0, 5];
-        // To the router: OSPF and VRRP to groups, TCP, ESP, a fragment; TTL 1 and 255.
+        // Packets to the router: OSPF and VRRP to groups, TCP, ESP, a fragment; TTL 1 and 255.
         for (to, mac, ttl, protocol) in [
             ([224, 0, 0, 5], group, 1, 89),
             ([224, 0, 0, 18], group, 255, 112),
@@ -303,12 +303,12 @@ lab_test! {
             let frame = [&mac[..], &[2, 0, 0, 0, 0, 0x77, 8, 0], &ip4(to, ttl, protocol)].concat();
             passes(&wire, &twin, &frame)?;
         }
-        // With a priority tag, which the kernel shows apart from the frame.
+        // The frame has a priority tag, which the kernel shows apart from it.
         let (to, ospf) = ([&us.0[..], &[2, 0, 0, 0, 0, 0x77]].concat(), ip4(US, 1, 89));
         wire.send(&[&to[..], &[0x81, 0, 0xe0, 0, 8, 0], &ospf].concat())?;
         let plain = [&to[..], &[8, 0], &ospf].concat();
         twin.receive(WAIT_LIMIT, "the tagged frame", |seen| (seen == plain).then_some(()))?;
-        // From the twin, to whatever address.
+        // Frames leave the twin, to whatever address.
         for (to, mac) in [([224, 0, 0, 5], group), (PEER, [2, 0, 0, 0, 9, 9]), ([8, 8, 8, 8], us.0)] {
             let frame = [&mac[..], &us.0, &[8, 0], &ip4(to, 1, 89)].concat();
             passes(&twin, &wire, &frame)?;

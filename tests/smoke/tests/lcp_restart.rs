@@ -82,7 +82,7 @@ lab_test! {
     fn a_killed_router_leaves_its_twins_to_the_next() {
         let mut edge = Edge::start()?;
         ensure!(edge.keeper.names().len() == 1, "{:?}", edge.keeper.names());
-        // A daemon's route with a next-hop object goes for good when the carrier goes.
+        // A daemon's route with a next-hop object goes with the carrier, and does not come back.
         edge.plane.ip("nexthop add id 7 via 10.1.0.2 dev e0")?;
         edge.plane.ip("route add 203.0.113.0/24 nhid 7")?;
         edge.reaches()?;
@@ -91,7 +91,7 @@ lab_test! {
         edge.reaches()?;
         assert_eq!((edge.index()?, edge.routes()?), (index, routes));
         assert_eq!(edge.twin()?, before);
-        // Nothing was set that was so already.
+        // Values in force were not set again.
         let shown = edge.router.json("show lcp")?;
         assert_eq!(shown["namespaces"][0]["orders"], 0, "{shown}");
         // The pair's end is the twin's, and what is kept goes with it.

@@ -133,7 +133,7 @@ lab_test! {
         wait_until_seen(WAIT_LIMIT, "the route to be withdrawn", || {
             match lab.router.cli("show ip fib 203.0.113.0/24") {
                 Ok(shown) if shown.contains("lcp-rt") => Err(shown),
-                // There is no such route.
+                // The route is gone.
                 _ => Ok(()),
             }
         })?;

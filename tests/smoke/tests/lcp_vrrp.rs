@@ -102,7 +102,7 @@ fn until_answered(edge: &Edge, router: &Router, mac: Option<&str>) -> Result<()>
     answered(BEHIND, mac.unwrap_or(&own))?;
     // The kernel asks for the host by the twin, from the virtual address.
     answered(VIRTUAL, "lladdr")?;
-    // Whoever asks next hears of the right one.
+    // The next to ask gets the right one.
     edge.host.ip("neighbour flush dev eth0")?;
     answered(BEHIND, mac.unwrap_or(&own))
 }
@@ -127,7 +127,7 @@ lab_test! {
         router.cli(&format!("config save {}", file.display()))?;
         let saved = std::fs::read_to_string(&file)?;
         ensure!(!saved.contains(virtual_mac) && !saved.contains("10.1.0.100"), "{saved}");
-        // The other one hears that there is a master, and takes over when that is gone.
+        // The other one hears the master, and takes over when it is gone.
         let theirs = Keepalived::start(&edge.other, &config("eth0", 100, true))?;
         until_master(&edge.other, false, &theirs)?;
         ensure!(router.json("show punt")?.as_array().context("a list")?.iter().all(|row| {

@@ -1,4 +1,4 @@
-//! How commands of the load tester end, and what they leave of the machine as it was.
+//! Ends of the load tester's commands, which leave the machine as it was.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use thalweg_testkit::{
 };
 
 lab_test! {
-    /// Whichever signal ends a run in a lab: its report is written, and no file stays. A run
-    /// that was killed leaves at least no file.
+    /// A run in a lab writes its report and leaves no file, whichever signal ends it. A run that
+    /// was killed leaves at least no file.
     fn signals_end_a_run_in_order() {
         let dir = TempDir::new()?;
         let (file, files) = (dir.path().join("run.json"), dir.path().join("files"));
@@ -119,7 +119,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Half a table or a report on standard output is a failure; a reader that has enough is none.
+    /// Half a table or a report on standard output is a failure; a reader that has enough is not.
     fn output_that_is_lost_is_said() {
         let dir = TempDir::new()?;
         let file = dir.path().join("run.json");
@@ -168,7 +168,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Neither options nor the commands of a device may name what the machine is reached by.
+    /// Options and commands of a device must not name what the machine is reached by.
     fn the_machines_own_way_is_refused() {
         let (dir, ns, other) = (TempDir::new()?, Netns::new("machine")?, Netns::new("other")?);
         let end = LinkOptions::default();

@@ -210,7 +210,7 @@ impl Provider {
                 }
             }
         }
-        // From this, the core answers.
+        // The core answers from this address.
         self.router("p")?.cli("set interface ip address host-eth2 2001:db8:ffff::1/64")?;
         let once = PingOptions { count: 1, ..PingOptions::default() };
         for (host, far) in [("alpha", FAR6), ("left", PLAIN6)] {
@@ -258,7 +258,7 @@ fn ports(all: &[u8]) -> Config {
 }
 
 lab_test! {
-    /// Customers with the same addresses do not hear of each other.
+    /// Customers with the same addresses do not see each other.
     fn two_vpns_share_a_core() {
         let provider = Provider::new()?;
         provider.reach()?;
@@ -436,7 +436,7 @@ lab_test! {
         provider.stop()
     }
 
-    /// Routers of the core know nothing of IPv6 but how to answer (RFC 4798, RFC 4659).
+    /// Routers of the core know only how to answer in IPv6 (RFC 4798, RFC 4659).
     fn ipv6_crosses_a_core_of_ipv4() {
         let provider = Provider::new()?;
         provider.reach()?;
@@ -487,7 +487,8 @@ lab_test! {
         let provider = Provider::new()?;
         provider.reach()?;
         let dir = TempDir::new()?;
-        // Where they are received: what a router sends passes by the kernel's captures.
+        // Packets are captured where they are received: the kernel's captures do not see what a
+        // router sends.
         let [there, back] = ["there.pcap", "back.pcap"].map(|name| dir.path().join(name));
         let captures = [
             Capture::start(provider.ns("pe2")?, "eth1", &there, "mpls")?,

@@ -89,7 +89,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// With DF the router answers with the size that fits, and hosts follow.
+    /// The router answers packets with DF with the size that fits, and hosts follow.
     fn path_mtu_discovery() {
         let lab = narrow_right(Offloads::OFF)?;
         let router = Router::start(&lab.router, &host_pair())?;

@@ -101,7 +101,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Hops on the way say so: the router itself, and hosts behind it.
+    /// Hops on the way report it: the router itself, and hosts behind it.
     fn errors_on_the_way_are_heard() {
         let lab = lab(Offloads::OFF)?;
         let router = start(&lab, "")?;
@@ -116,7 +116,7 @@ lab_test! {
                 answer.err().context("nobody answers on that port")
             })?
         };
-        // A connected socket hears of errors about what it sent, and only of these.
+        // A connected socket gets errors about what it sent, and no others.
         let refused = probe(64, 33_434)?;
         ensure!(refused.kind() == std::io::ErrorKind::ConnectionRefused, "{refused}");
         let ping_with = |ttl: &str| lab.left.ns.command("ping")
@@ -147,7 +147,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// On the way out of the interface outside.
+    /// TCP is translated on the way out of the interface outside.
     fn tcp_with_output_feature() {
         for offloads in [Offloads::OFF, Offloads::ON] {
             let lab = lab(offloads)?;
@@ -165,7 +165,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Errors come before translation on the way out: hosts hear of the hops, and of the MTU.
+    /// Errors come before translation on the way out: hosts learn the hops and the MTU.
     fn errors_with_output_feature() {
         let lab = lab(Offloads::ON)?;
         let config = host_pair().commands(

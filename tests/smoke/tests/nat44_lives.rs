@@ -217,7 +217,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// When no port is left, the sender gets an error at once, and the log has it.
+    /// The sender gets an error at once when no port is left, and the log has it.
     fn ports_run_out() {
         let lab = lab(Offloads::OFF)?;
         let router =

@@ -80,7 +80,7 @@ fn lives(stream: &mut TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// How many of them live.
+/// Returns how many of them live.
 fn alive(all: &mut [TcpStream]) -> usize {
     all.iter_mut().filter_map(|s| lives(s).ok()).count()
 }

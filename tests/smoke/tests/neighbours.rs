@@ -117,7 +117,7 @@ lab_test! {
         let left = RawLink::open(&lab.left.ns, "eth0")?;
         let received = router.interface_counter("host-eth0", "rx_packets")?;
         for n in 0u32..20_000 {
-            // No more at once than the ring has room for, whoever has the processors.
+            // The packets at once fit into the ring, even on a busy machine.
             if n.is_multiple_of(250) {
                 router.await_received("host-eth0", received + u64::from(n))?;
             }

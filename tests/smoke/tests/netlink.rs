@@ -48,7 +48,7 @@ lab_test! {
         let psample = channels["psample"]["error"].as_str().unwrap_or("modprobe psample");
         ensure!(psample.contains("modprobe psample"), "{channels}");
 
-        // With a collector, `auto` sends nothing over netlink.
+        // `auto` sends nothing over netlink with a collector.
         for line in ["sflow collector add 127.0.0.1", "sflow netlink auto"] {
             router.cli(line)?;
         }

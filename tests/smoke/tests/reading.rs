@@ -67,7 +67,7 @@ fn trail(numbers: &mut Numbers, l4: &mut Vec<u8>) {
 /// Completes the checksum of what a header says is the segment.
 fn complete(l4: &mut [u8], length: usize, pseudo: impl Fn(u32) -> checksum::Checksum) {
     let end = length.min(l4.len());
-    // The kernel reads nothing of a segment that is cut in its header.
+    // The kernel does not read a segment that is cut in its header.
     let _ = tcp::fill_checksum(pseudo(length as u32), &mut l4[..end]);
 }
 

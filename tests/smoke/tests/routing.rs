@@ -12,7 +12,7 @@ use thalweg_testkit::{
     ping, tshark_fields, veth,
 };
 
-/// Behind both next hops.
+/// Address behind both next hops.
 const TARGET: &str = "10.99.0.1";
 const FLOWS: u16 = 64;
 const PACKETS_PER_FLOW: usize = 4;
@@ -184,7 +184,7 @@ lab_test! {
         router.cli("ip route del 172.16.0.0/24")?;
         try_it([172, 16, 0, 1])?.all_answered()?;
         router.cli("ip route del 172.16.0.0/16 via 10.10.2.2")?;
-        // Without a route, nobody hears of it unless that is asked for.
+        // Senders are notified of a missing route only on request.
         ensure!(with([172, 16, 1, 1], &PingOptions::unanswered(2))?.errors.is_empty());
         router.cli("ip table unreachables 0 on")?;
         let gone = try_it([172, 16, 1, 1])?;

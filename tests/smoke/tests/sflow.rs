@@ -135,7 +135,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Where packets went: the interface, the next hop, the lengths of both routes; those for the
+    /// Outputs of packets: the interface, the next hop, the lengths of both routes; those for the
     /// router itself; and those that it sends.
     fn samples_tell_where_packets_went() {
         let lab = Lab::new()?;
@@ -225,7 +225,7 @@ lab_test! {
                                     trap = String::from_utf8_lossy(t.name.0).into_owned();
                                 }
                                 FlowRecord::RawHeader(raw) => {
-                                    // From the Ethernet header on.
+                                    // Headers are sampled from the Ethernet header on.
                                     ensure!(raw.header[12..15] == [8, 0, 0x45], "{raw:?}");
                                     ensure!(raw.header[26..30] == [10, 10, 1, 2], "{raw:?}");
                                     ensure!(raw.frame_length == 98, "{raw:?}");
@@ -377,7 +377,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// At 1:100 the number of samples times the rate estimates the packets.
+    /// The number of samples times the rate estimates the packets at 1:100.
     fn sampling_estimates_traffic() {
         let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::default() })?;
         let _collector = Collector::listen(&lab.router)?;

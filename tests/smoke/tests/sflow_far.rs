@@ -1,5 +1,5 @@
-//! Where sampled packets go that are tagged or dropped, and collectors that are reached by IPv6, on
-//! one link only, through a device, or from another namespace.
+//! Outputs of sampled packets that are tagged or dropped, and collectors that are reached by IPv6,
+//! on one link only, through a device, or from another namespace.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -163,7 +163,7 @@ lab_test! {
              sflow enable host-eth0",
         ))?;
         lab.ping_all()?;
-        // Datagrams leave after a tenth of a second, so that there are ten in a second.
+        // Datagrams leave after a tenth of a second, ten in a second.
         let ping = lab.left.ns.command("ping").args(["-q", "-i", "0.02", "10.10.2.2"]).spawn()?;
         let mut last = (0, 0);
         wait_until_seen(WAIT_LIMIT, "a refusal among a hundred datagrams", || {
@@ -179,8 +179,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// By IPv6, by an address that holds on one link, through a device whatever routing says, and
-    /// from another namespace: each collector gets every datagram.
+    /// Each collector gets every datagram: by IPv6, by an address that holds on one link, through a
+    /// device whatever routing says, and from another namespace.
     fn collectors_on_other_links() {
         let lab = Lab::new()?;
         let far = Netns::new("far")?;
@@ -224,7 +224,7 @@ lab_test! {
         ))?;
         for (socket, (collector, _, expected)) in sockets.iter().zip(&cases) {
             let from = next_sender(socket, collector)?;
-            // On a link the kernel takes whichever of its addresses there.
+            // The kernel takes any of its addresses on a link.
             let link = |ip: IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
             let expected: IpAddr = expected.parse()?;
             let good = from == expected || (link(from) && link(expected));
@@ -232,7 +232,7 @@ lab_test! {
         }
         let shown = router.cli("show sflow")?;
         ensure!(shown.contains("sflow collector add fe80::2%mgmt0 port 7002"), "{shown}");
-        // One link fails: the others go on, and it is said; it works again by itself.
+        // One link fails: the others go on, and the failure is logged; it works again by itself.
         far.ip("link set to-mgmt0 down")?;
         lab.router.ip("link del mgmt0")?;
         wait_until_seen(WAIT_LIMIT, "the missing device to be reported", || {

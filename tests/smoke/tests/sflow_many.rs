@@ -20,7 +20,7 @@ const PORTS: u32 = 1000;
 /// Seconds between two counter samples of an interface.
 const INTERVAL: u32 = 4;
 
-/// How many packets come by port `n`.
+/// Returns the number of packets that come by port `n`.
 fn packets_of(n: u32) -> u32 {
     3 + n % 5
 }

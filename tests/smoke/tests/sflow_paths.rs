@@ -91,7 +91,7 @@ fn decoded(pcap: &Path) -> Result<String> {
 }
 
 lab_test! {
-    /// To one port, to several, to none.
+    /// Samples show bridged packets that go to one port, to several, to none.
     fn samples_tell_where_bridges_sent_packets() {
         let lab = Lab::build(&LabOptions { middle: Middle::Bridge, ..LabOptions::default() })?;
         let collector = Collector::listen(&lab.router)?;
@@ -110,7 +110,7 @@ lab_test! {
         let router = Router::start(&lab.router, &config.commands(SAMPLING))?;
         let right = index_of(&router, "host-eth1")?;
         let few = PingOptions { count: 3, ..PingOptions::default() };
-        // So that both hosts know each other, and the bridge knows both.
+        // Let both hosts know each other, and the bridge know both.
         ping(&lab.left.ns, lab.right.addr, &few)?.all_answered()?;
         ping(&lab.left.ns, lab.right.addr, &few)?.all_answered()?;
         pings(&collector, 3, Interface::Index(right))?;
@@ -134,7 +134,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Out of the inside and back in, translated before the route is looked up and on the way out.
+    /// Packets go out of the inside and back in, translated before the route is looked up and on
+    /// the way out.
     fn samples_tell_translations() {
         for output_feature in [false, true] {
             let lab = Lab::new()?;
@@ -177,7 +178,7 @@ lab_test! {
 
 fn translations(lab: &Lab, router: &Router, collector: &Collector, shared: Ipv4Addr) -> Result<()> {
     let (left, right) = (index_of(router, "host-eth0")?, index_of(router, "host-eth1")?);
-    // So that nobody waits for a neighbour's address.
+    // Resolve the neighbours' addresses first.
     ping(&lab.left.ns, lab.right.addr, &PingOptions { count: 3, ..PingOptions::default() })?
         .all_answered()?;
     let server = lab.right.ns.run(|| UdpSocket::bind((lab.right.addr, 5300)))??;

@@ -71,7 +71,7 @@ lab_test! {
         set_speed(&lab.router, 40_000)?;
         await_speed(&collector, 1, 40_000_000_000)?;
         rate(40_000)?;
-        // By the speed itself: one in as many as it has megabits per second.
+        // The rate follows the speed: one in as many as it has megabits per second.
         router.cli("sflow enable host-tap7 rate auto")?;
         rate(40_000)?;
         set_speed(&lab.router, 2500)?;

@@ -118,7 +118,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// One bounded file for whoever helps, which only its owner reads.
+    /// One bounded file for support, which only its owner reads.
     fn tech_support() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;

@@ -13,8 +13,8 @@ use thalweg_testkit::{
 /// connection whose every segment has to be sent twice makes less than a megabit.
 pub const WORKING_BITS_PER_S: f64 = 50e6;
 
-/// How often a rate or a loss is measured before it counts as bad. Where other programs keep the
-/// processors busy, a run may have a bad moment; a broken path has no good one.
+/// Number of times that a rate or a loss is measured before it counts as bad. A run may have a bad
+/// moment when other programs keep the processors busy; a broken path has no good one.
 const RUNS: usize = 6;
 
 /// TCP from left to right and from right to left.

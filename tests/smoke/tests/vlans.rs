@@ -94,7 +94,7 @@ lab_test! {
         let before = (rx("host-eth0", "rx_bytes")?, rx("host-eth0.5", "rx_bytes")?);
         let mut tags: Vec<Vec<(u16, u16)>> = vec![vec![(AD, 30), (Q, 7)]];
         for n in 0..=8u16 {
-            // With priorities; the first of either kind.
+            // Tags have priorities; the first is of either kind.
             let kinds = if n % 2 == 0 { [Q, AD] } else { [AD, Q] };
             tags.push((0..n).map(|i| (kinds[usize::from(i % 2)], (i << 13) | (100 + i))).collect());
         }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Members that VPP added to an enumeration later, without changing the CRCs that it is part of.
-/// Its descriptions do not say so.
+/// VPP's descriptions do not say so.
 const LATER: [&str; 4] = [
     "AF_PACKET_API_FLAG_VERSION_2",
     "TAP_API_FLAG_PACKED",

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Such as `graph/control`.
+    /// Name, for example `graph/control`.
     pub name: String,
     pub path: PathBuf,
     /// The directory of its package, in which cargo would run it.

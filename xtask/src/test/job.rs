@@ -25,7 +25,7 @@ pub struct Job {
     pub args: Vec<OsString>,
     pub env: Vec<(&'static str, OsString)>,
     pub dir: PathBuf,
-    /// From its start; then it has failed.
+    /// Time from its start after which it has failed.
     pub deadline: Duration,
     /// Belongs to the long list.
     pub long: bool,
@@ -33,7 +33,7 @@ pub struct Job {
     pub alone: bool,
 }
 
-/// How a job went.
+/// Outcome of a job.
 #[derive(Debug)]
 pub struct Outcome {
     pub failure: Option<String>,
@@ -184,7 +184,7 @@ mod tests {
         let below: u32 = log.lines().nth(1).unwrap().parse().unwrap();
         let gone = || {
             let state = fs::read_to_string(format!("/proc/{below}/stat")).unwrap_or_default();
-            // Ended, and perhaps not yet waited for by whoever inherited it.
+            // Ended, and perhaps not yet reaped by the process that inherited it.
             (state.is_empty() || state.contains(") Z ")).then_some(())
         };
         thalweg_testkit::wait_until(Duration::from_secs(60), "its child to end", gone).unwrap();

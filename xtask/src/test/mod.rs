@@ -44,7 +44,7 @@ pub struct Options {
     list: bool,
 }
 
-/// Where logs of failed tests stay, below cargo's target directory.
+/// Directory of failed tests' logs, below cargo's target directory.
 const LOGS: &str = "test-logs";
 
 /// Builds and runs; whether all passed.

@@ -35,8 +35,8 @@ const SINGLES: [Single; 6] = [
         build: "cargo build --workspace --bin thalweg-psample-test",
         run: "target/debug/thalweg-psample-test",
     },
-    // Instructions per packet, compared with those that were accepted last. How busy the machine is
-    // does not change their number.
+    // Instructions per packet, compared with those that were accepted last. A busy machine does not
+    // change their number.
     Single {
         phase: "guard",
         build: "cargo bench -p thalweg-bench-pg --bench instructions --no-run",
@@ -202,8 +202,8 @@ fn single(root: &Path, phase: &Single) -> Result<Vec<Job>> {
     }])
 }
 
-/// Each program of unit tests is a job; its own threads run its tests. Where flows have owners, the
-/// labs have two workers in another job.
+/// Each program of unit tests is a job; its own threads run its tests. Features whose flows have
+/// owners run in another job as well, in labs with two workers.
 fn unit(root: &Path) -> Result<Vec<Job>> {
     let all = programs(root, &["test", "--workspace"], &[])?;
     let named = |names: &'static [&str]| {

@@ -8,10 +8,10 @@ use super::job::{Job, Outcome};
 
 /// Lines of a failed job's log that are printed; all of it stays in the file.
 const TAIL: usize = 400;
-/// How many of the slowest are listed.
+/// Number of the slowest that are listed.
 const SLOWEST: usize = 10;
 
-/// How a round of jobs goes.
+/// Progress of a round of jobs.
 pub struct Report {
     start: Instant,
     total: usize,
@@ -99,7 +99,7 @@ fn by_phase(ended: &[(Duration, String)]) -> BTreeMap<&str, Duration> {
     phases
 }
 
-/// How many tests passed and failed, if the log is that of such a program.
+/// Returns the numbers of tests that passed and failed, if the log is that of such a program.
 fn counts(log: &str) -> Option<(u64, u64)> {
     let mut sum = None;
     for line in log.lines().filter_map(|line| line.strip_prefix("test result: ")) {

@@ -35,8 +35,8 @@ pub fn spread(jobs: Vec<Job>) -> Vec<Job> {
     all
 }
 
-/// Runs all jobs, `width` at a time and in their order; then those that run alone. `done` hears of
-/// each as it ends.
+/// Runs all jobs, `width` at a time and in their order; then those that run alone. `done` is called
+/// for each as it ends.
 pub fn run_all(
     jobs: &[Job],
     width: usize,

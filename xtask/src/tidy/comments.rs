@@ -51,7 +51,7 @@ fn wide(source: &Source) -> Vec<String> {
         let width = line.chars().count();
         // A link cannot be broken.
         let link = line.contains("://") && line.split_whitespace().count() <= 3;
-        // Nor can a row of a table.
+        // A row of a table cannot be broken either.
         let row = line.trim_start().trim_start_matches(['/', '!']).trim_start().starts_with('|');
         if comment && width > WIDTH && !link && !row {
             findings.push(

@@ -25,7 +25,7 @@ pub struct Options {
 
 /// A text file.
 struct Source {
-    /// From the repository's root.
+    /// Path from the repository's root.
     path: String,
     text: String,
 }
@@ -103,7 +103,8 @@ fn git(root: &Path, args: &[&str]) -> Result<String> {
     String::from_utf8(output.stdout).context("git printed what is not UTF-8")
 }
 
-/// Where the tests of a file of Rust begin: all of it below `tests/`, else at the module of tests.
+/// Returns the line at which the tests of a file of Rust begin: all of it below `tests/`, else at
+/// the module of tests.
 fn tests_begin(source: &Source) -> usize {
     if source.path.starts_with("tests/")
         || source.path.contains("/tests/")

@@ -1,4 +1,4 @@
-//! No page is longer than somebody reads, but those that a program writes.
+//! No page is longer than people read, except those that a program writes.
 
 use super::Source;
 

@@ -2,8 +2,8 @@
 
 use super::{Source, tests_begin};
 
-/// In the comment above a sleep that sets a pace, rather than hopes that something has happened
-/// meanwhile.
+/// Mark in the comment above a sleep that sets a pace, rather than hopes that something has
+/// happened meanwhile.
 const PACED: &str = "Paced:";
 
 pub fn check(source: &Source) -> Vec<String> {

@@ -53,7 +53,7 @@ struct World {
     clients: Clients,
     servers: Servers,
     ways: [Way; 2],
-    /// In microseconds.
+    /// Time in microseconds.
     now: u64,
     turn: u64,
 }
@@ -140,7 +140,7 @@ struct Part {
 }
 
 impl Part {
-    /// Runs turns until `end` says so.
+    /// Runs turns until `end` returns true.
     fn run(world: &mut World, end: impl Fn(&World) -> bool) -> Part {
         let mut part = Part::default();
         while !end(world) {

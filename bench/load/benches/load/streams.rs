@@ -39,7 +39,7 @@ struct Ends {
     senders: Senders,
     receiver: Receiver,
     buffers: Buffers,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     now: u64,
 }
 
@@ -138,7 +138,7 @@ pub fn rate(rounds: usize) -> Result<Table> {
         ends.round()?;
         all.push((name, ends, Series::default()));
     }
-    // In turn, so that a busy time of the machine does not meet one row alone.
+    // Rounds take turns, so that a busy time of the machine does not meet one row alone.
     for _ in 0..rounds {
         for (_, ends, series) in &mut all {
             series.push(ends.round()? / 1e6);

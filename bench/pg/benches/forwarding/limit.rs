@@ -11,9 +11,9 @@ use thalweg_buffer::FRAME_SIZE;
 use thalweg_graph::clock;
 use thalweg_tables::hash::mix64;
 
-/// Where a packet begins in its buffer.
+/// Offset of a packet in its buffer.
 const OFFSET: usize = 256;
-/// Packets live so long that they need not be written again all the time.
+/// Packets live long enough to be written again only rarely.
 const TTL: u8 = 255;
 /// Adjacencies.
 const HOPS: usize = 16;

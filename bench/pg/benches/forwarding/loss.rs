@@ -1,4 +1,4 @@
-//! At which rate of samples loss begins, and who bears it: by worker and by interface.
+//! Rates of samples at which loss begins, and who bears it: by worker and by interface.
 
 use thalweg_bench_common::{Cell, Column, Spread, Table};
 use thalweg_bench_pg::collector::Collector;
@@ -68,7 +68,7 @@ impl Window {
         (all.taken + all.lost) as f64 / self.seconds / 1e6
     }
 
-    /// How much more than its part of the loss a stream bears: 1 is fair.
+    /// Loss of a stream in relation to its part of the whole: 1 is fair.
     fn burden(&self, stream: usize) -> f64 {
         let share = |s: &Samples| s.lost as f64 / (s.taken + s.lost).max(1) as f64;
         share(&self.each[stream]) / share(&self.all()).max(f64::MIN_POSITIVE)

@@ -202,7 +202,7 @@ impl Pair {
         let plan = Plan { window, ..plan };
         let start = || {
             let mut r = self.set_up();
-            // So that the memory of all of them is there.
+            // Touch the memory of all sessions first.
             self.open(&mut r, plan);
             r
         };

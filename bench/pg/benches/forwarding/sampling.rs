@@ -12,7 +12,7 @@ use thalweg_graph::clock;
 
 const RATES: [(&str, u32); 5] =
     [("1:1M", 1_000_000), ("1:10k", 10_000), ("1:1k", 1_000), ("1:100", 100), ("1:10", 10)];
-/// From this rate on, a sample's clocks are too few to be measured.
+/// Rate from which on a sample's clocks are too few to be measured.
 const RARE: u32 = 100_000;
 
 /// Rates that are measured without a collector, too: then the service drops samples as they lie in
@@ -90,7 +90,7 @@ fn rows(
         let to = if sent { "" } else { ", no collector" };
         eprintln!("{}: sFlow at {} rates{to}, {n} of {PARTS}", case.name(), rates.len());
         for row in &mut rows {
-            // While worker and service have a core each, if that can be had.
+            // Worker and service have a core each, if that can be had.
             let measured = on_two_cores(2, || {
                 r.cli("packet-generator enable-stream");
                 let more = with_others_awake(|| outcome(r, part, row.rate, sent));

@@ -27,16 +27,16 @@ pub(super) struct Thread {
     accept_at: Option<Instant>,
 }
 
-/// This thread's state of a client.
+/// State that this thread has of a client.
 struct Connection {
     client: Arc<Client>,
-    /// Its user, if the system said.
+    /// Its user, if the system reports it.
     user: Option<Peer>,
     /// An incomplete message.
     partial: Vec<u8>,
     /// True if it sends nothing more.
     ended: bool,
-    /// Since when the client has kept the server waiting, and for what.
+    /// Time since which the client has kept the server waiting, and what for.
     waiting: Option<(Instant, Waiting)>,
     /// True if bytes were written since the last check.
     progress: bool,
@@ -185,7 +185,7 @@ impl Thread {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept an API client");
-                    // Out of descriptors, probably: it will not pass at once.
+                    // Descriptors have probably run out: it will not pass at once.
                     self.accept_at = Some(Instant::now() + Duration::from_millis(100));
                     return;
                 }
@@ -204,7 +204,7 @@ impl Thread {
                 let why = "its user has the most clients, and another user's came";
                 self.connections[old].client.close(why.to_owned());
             }
-            // Not 0, which clients treat as none; and no id is reused for a long time.
+            // Clients treat 0 as none; no id is reused for a long time.
             self.next = (self.next + 1) | 1 << 31;
             let client = Client::new(ClientId(self.next), stream, self.links.clone());
             let client = Arc::new(client);

@@ -210,7 +210,7 @@ impl Lanes for Ymm {
     }
     #[inline(always)]
     fn lt(self, other: Ymm) -> u16 {
-        // SAFETY: as above. There is a comparison of signed numbers only: turn the top bits over.
+        // SAFETY: as above. The instruction compares signed numbers: turn the top bits over.
         unsafe {
             let top = _mm256_set1_epi32(i32::MIN);
             let (a, b) = (_mm256_xor_si256(self.0, top), _mm256_xor_si256(other.0, top));

@@ -56,7 +56,7 @@ pub enum ClientError {
     /// The server ended the session before the reply was complete.
     #[error("the CLI closed the session before the reply was complete")]
     Closed,
-    /// The server said nothing for too long.
+    /// The server sent nothing for too long.
     #[error("no answer for {} s: the router is busy or has stopped", .0.as_secs())]
     Silent(Duration),
     /// The command failed; its output, including the error, is here.
@@ -204,7 +204,7 @@ impl Client {
         let mut request: Vec<u8> = command.bytes().filter(|b| *b != 0).collect();
         request.push(0);
         match self.stream.write_all(&request) {
-            // The server does not read on, and may have said why.
+            // The server does not read on, and may have sent the reason.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {}
             other => other?,
         }

@@ -567,7 +567,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever was typed, the terminal shows the line, and its cursor is where ours is.
+        /// The terminal shows the line with its cursor where ours is, whatever was typed.
         #[test]
         fn the_screen_shows_the_line(
             keys in proptest::collection::vec(

@@ -30,12 +30,12 @@ pub(crate) enum Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ground,
-    /// After a carriage return, which may bring a line feed or a NUL.
+    /// State after a carriage return, which may bring a line feed or a NUL.
     Return,
     Escape,
-    /// Within `ESC [`, with the first parameter and whether another followed.
+    /// State within `ESC [`, with the first parameter and whether another followed.
     Sequence(u16, bool),
-    /// After `ESC O`.
+    /// State after `ESC O`.
     Shift3,
 }
 

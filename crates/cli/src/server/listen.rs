@@ -146,7 +146,6 @@ impl Stream {
         matches!(self, Self::Tcp(_))
     }
 
-    /// Sets the read timeout.
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Unix(s) => s.set_read_timeout(timeout),

@@ -15,7 +15,7 @@
 //! | another, or none within a second, or data without any | interactive: banner, prompt, echo, line editing |
 //!
 //! A line of a `vppctl` session also ends at a NUL, or where nothing follows for a second: a client
-//! that pipes text without a last line feed would otherwise wait for ever.
+//! that pipes text without a last line feed would otherwise wait endlessly.
 
 mod editor;
 mod keys;
@@ -96,8 +96,8 @@ pub struct SessionConfig {
     pub history: usize,
     /// Time after which a client that does not read its output is dropped.
     pub write_timeout: Duration,
-    /// How long to wait for the terminal type; also how long an unfinished line of a `vppctl`
-    /// session waits for its end.
+    /// Time to wait for the terminal type, and for the end of an unfinished line of a `vppctl`
+    /// session.
     pub patience: Duration,
     /// A session that has been idle for so long ends when all sessions are in use and another
     /// client comes.
@@ -294,7 +294,7 @@ impl<D: Dispatch> Acceptor<D> {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a CLI session");
-                        // Out of descriptors, probably: it will not pass at once.
+                        // Descriptors have probably run out: it will not pass at once.
                         std::thread::sleep(Duration::from_millis(100));
                     }
                 }

@@ -15,7 +15,7 @@ use crate::job::{Gone, Reply, ReplySink, Status};
 /// it exists already.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
-/// With this much waiting, the main thread pauses the job, in bytes.
+/// Waiting output at which the main thread pauses the job, in bytes.
 const REST_BYTES: usize = 256 * 1024;
 
 /// The session's end.
@@ -141,7 +141,7 @@ impl ReplySink for Sink {
 impl Drop for Sink {
     fn drop(&mut self) {
         if !self.finished {
-            // The main thread dropped the job: a session must not wait for ever.
+            // The main thread dropped the job: a session must not wait endlessly.
             let text = "the command was dropped\n".to_owned();
             let _ = self.send(Reply::Done { text, status: Status::Failed(-1) });
         }

@@ -20,7 +20,7 @@ use crate::telnet;
 const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 /// Maximum of input that waits while a command runs, in bytes.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
-/// With this much output waiting for the client, nothing more is fetched or run, in bytes.
+/// Output waiting for the client at which nothing more is fetched or run, in bytes.
 const HIGH_WATER_BYTES: usize = 256 * 1024;
 
 /// Answer to clients of a TCP port that say something before they have answered the greeting.
@@ -33,7 +33,7 @@ const ANSI_TERMINALS: [&str; 6] =
 
 /// Kind of client.
 enum Mode {
-    /// Not known yet; wait for the terminal type until then.
+    /// Unknown; wait for the terminal type until then.
     Unknown(Instant),
     /// A program that sends lines, or (framed) requests ended by NUL.
     Program { framed: bool, scanner: Scanner, line: Vec<u8> },
@@ -49,7 +49,7 @@ struct Waiting {
     help: bool,
 }
 
-/// How long a session has been idle, for the acceptor.
+/// Idle time of a session, for the acceptor.
 #[derive(Debug)]
 pub(super) struct Activity {
     begun: Instant,
@@ -76,7 +76,6 @@ impl Activity {
     }
 }
 
-/// A session.
 pub(super) struct Session<D> {
     stream: Stream,
     config: Arc<SessionConfig>,
@@ -85,7 +84,7 @@ pub(super) struct Session<D> {
     decoder: telnet::Decoder,
     mode: Mode,
     input: VecDeque<u8>,
-    /// When input last arrived.
+    /// Time when input last arrived.
     last_input: Instant,
     activity: Arc<Activity>,
     /// True if the client sends nothing more.

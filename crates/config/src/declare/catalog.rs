@@ -248,7 +248,7 @@ impl<C> Catalog<C> {
         self.as_it_is(root, implicit, document.unsaid)
     }
 
-    /// Returns true if a document need not say something, as it is so by default.
+    /// Returns true if a document need not have a setting, as its value is the default.
     fn is_so_by_default(&self, root: &Node, unsaid: &[Unsaid]) -> bool {
         let read = self.valid_parts("", root.clone(), true);
         let items = read.map(|(document, _)| document.items).unwrap_or_default();

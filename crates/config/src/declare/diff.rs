@@ -56,9 +56,9 @@ pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
 }
 
 /// Returns the differences between a running configuration and a document. Defaults that the
-/// document leaves out, and settings that it expresses differently, are no differences. Neither
-/// are settings that stay as they are if a document does not mention them, nor what it leaves open,
-/// such as the index of an interface that was not there when it was saved.
+/// document leaves out, and settings that it expresses differently, are no differences. Settings
+/// that stay as they are if a document does not mention them are no differences either, nor what it
+/// leaves open, such as the index of an interface that was not there when it was saved.
 pub fn differences(other: &Document, running: &Document) -> Vec<Difference> {
     let mut unlike = Unlike::new(other.items(), running.items());
     let all = diff(other.root(), running.root());

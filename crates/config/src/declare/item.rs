@@ -147,8 +147,7 @@ impl Item {
         self
     }
 
-    /// Marks it as what is so by default: it is set only along with what it belongs to, and is no
-    /// difference.
+    /// Marks it as a default: it is set only along with what it belongs to, and is no difference.
     #[must_use]
     pub fn implicit(mut self) -> Item {
         self.implicit = true;

@@ -14,7 +14,7 @@ pub enum PathStep {
     At(usize),
 }
 
-/// Why a part of a configuration is not in force.
+/// Reason why a part of a configuration is not in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// The setting names something that is not there yet.
@@ -47,7 +47,7 @@ pub struct Part {
     node: Node,
     /// The value in force in its place.
     instead: Option<Node>,
-    /// Why it is not in force, in words.
+    /// Reason why it is not in force, in words.
     pub why: String,
     /// The same in a word.
     pub state: State,
@@ -99,7 +99,7 @@ impl Part {
         &self.node
     }
 
-    /// Returns those of `parts` that are within none of `others`, and are none of them.
+    /// Returns those of `parts` that are neither among `others` nor within them.
     pub fn outside<'a>(parts: &'a [Part], others: &[Part]) -> Vec<&'a Part> {
         let others: HashSet<Vec<PathStep>> = others.iter().map(|part| part.steps.clone()).collect();
         let is_within =
@@ -195,7 +195,7 @@ fn add(to: &mut Node, steps: &[PathStep], what: &Node) -> bool {
             let Value::List(list) = &mut to.value else { return false };
             let is_new = !list.contains(what);
             if is_new {
-                // Where it was, as the order may count.
+                // Put it back where it was: the order may count.
                 list.insert((*at).min(list.len()), what.clone());
             }
             is_new
@@ -245,7 +245,7 @@ fn merge(to: &mut Node, what: &Node) -> bool {
 /// Places in a document.
 #[derive(Default)]
 struct Marks {
-    /// In words, and the thing that is not there.
+    /// Reason in words, and the thing that is missing.
     why: Option<(String, Option<String>)>,
     below: BTreeMap<PathStep, Marks>,
 }

@@ -192,7 +192,7 @@ pub fn plan(is: &[Item], desired: &[Item]) -> Plan {
     }
     for item in sorted(desired) {
         let wanted = match &item.with {
-            // Where there is nothing, what is so by default follows from the order.
+            // A new configuration gets its defaults from the order alone.
             Some(_) if item.implicit && from_nothing => false,
             Some(key) => change.is_set(key),
             None => change.is_set(&item.key),

@@ -15,8 +15,8 @@ pub struct Problem {
     pub message: String,
     /// True if the setting is valid but not supported yet.
     pub unsupported: bool,
-    /// The thing that it names and that is not there, if that is all: `interface pg7`. The setting
-    /// waits for it then.
+    /// Missing thing that it names, if nothing else is wrong: `interface pg7`. The setting waits
+    /// for it then.
     pub absent: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Problem {
 pub struct Problems {
     /// The document's name.
     pub name: String,
-    /// At least one.
+    /// Problems; at least one.
     pub list: Vec<Problem>,
 }
 

@@ -102,7 +102,7 @@ impl Name {
             !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
         // At the end of a line a question mark asks for help.
         let word = word && text.len() <= 63 && !text.contains(ODD) && text != "?";
-        // As vppcfg checks it, which looks at the beginning only (`ice0.1234`).
+        // vppcfg looks at the beginning only (`ice0.1234`).
         let label = word && text.starts_with(|c: char| c.is_ascii_lowercase());
         let good = match self {
             Name::Any => word,

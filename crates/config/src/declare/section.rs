@@ -83,7 +83,7 @@ pub struct Dump<'a> {
     pub(crate) hidden: HashSet<String>,
 }
 
-/// A setting that is so by default, and how a document would say it.
+/// Setting that is a default, and its form in a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsaid {
     /// Its item.
@@ -185,7 +185,7 @@ impl Dump<'_> {
     }
 }
 
-/// Where an interface is described in the schema, which knows neither the router's own interface
+/// Returns the place of an interface in the schema, which knows neither the router's own interface
 /// nor sub-interfaces of loopbacks.
 fn place<'a>(subs: &'a Subs, name: &'a str) -> Option<Vec<&'a str>> {
     match subs.get(name) {
@@ -378,7 +378,7 @@ impl<'a> Interface<'a> {
         }
         let Some(of) = self.get(ENCAPSULATION) else { return 1 };
         match of.node.text() {
-            // In the words of the command line.
+            // The words are those of the command line.
             Some(words) => words.split_whitespace().filter(|w| w.parse::<u16>().is_ok()).count(),
             None => 1 + usize::from(of.node.get("inner-dot1q").is_some()),
         }

@@ -82,7 +82,7 @@ impl Kinds<'_> {
         text
     }
 
-    /// How many there are of each kind, the most frequent first.
+    /// Counts each kind, the most frequent first.
     fn counted<'p>(self, paths: impl Iterator<Item = &'p str>) -> String {
         let mut kinds: HashMap<String, usize> = HashMap::new();
         for path in paths {

@@ -65,7 +65,7 @@ fn read<S: Style>(text: &str, bytes: usize, nodes: usize) -> Result<S::Node, Pro
     if text.len() > bytes {
         return Err(Problem::new("", format!("longer than {} MiB", bytes >> 20)));
     }
-    // Before anything is built: aliases of aliases make a short text large.
+    // Limit the text before anything is built: aliases of aliases make a short text large.
     let nodes = nodes.min(FREE_NODES + NODES_PER_BYTE * text.len());
     let bytes = bytes.min(FREE_BYTES + 2 * text.len());
     let options = serde_saphyr::options! {
@@ -135,7 +135,7 @@ pub fn write(node: &Node) -> Result<String, Problem> {
     serde_saphyr::to_string(node).map_err(|e| Problem::new("", e.to_string()))
 }
 
-/// How parts of a document are read, and which.
+/// Way to read parts of a document, and choice of the parts.
 trait Style: Sized {
     /// A part of a document.
     type Node: Default;

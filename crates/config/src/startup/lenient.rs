@@ -113,7 +113,7 @@ fn api_segment(config: &mut StartupConfig, reader: &mut Reader) {
             "gid" => reader.text(&key, "a group", &mut segment.gid),
             "baseva" => drop(reader.value(&key, "an address")),
             "global-size" | "global-pvt-heap-size" | "api-size" | "api-pvt-heap-size" => {
-                // There is no such segment; an invalid size is an error all the same.
+                // The segment does not exist; an invalid size is still an error.
                 reader.size(&key, 0..=1 << 44, &mut None);
             }
             _ => reader.unknown_warning(&key, API_SEGMENT_WORDS),

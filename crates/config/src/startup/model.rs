@@ -88,7 +88,7 @@ pub struct UnixConfig {
 pub enum CoreDumpSize {
     /// No limit.
     Unlimited,
-    /// At most this many bytes.
+    /// Number of bytes, at most.
     Bytes(u64),
 }
 

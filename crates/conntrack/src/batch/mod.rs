@@ -200,8 +200,8 @@ impl Batch<IPV4> {
         }
     }
 
-    /// Reads the last packet the general way. Not inlined, so that most packets need registers for
-    /// [`plain_tcp`] only.
+    /// Reads the last packet the general way. The function is not inlined, so that most packets
+    /// need registers for [`plain_tcp`] only.
     #[inline(never)]
     fn reread(&mut self, zone: u16, l3: &[u8], bytes: usize, checks: Checks) {
         let at = self.len - 1;

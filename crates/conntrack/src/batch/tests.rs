@@ -159,7 +159,7 @@ fn what_is_broken_of_ipv6_is_invalid() {
     assert_eq!(read(&icmp.build(), Checks::NONE).0.kind, Kind::Invalid);
 }
 
-/// Where the first fragment ends, whatever headers are in the fragmented part.
+/// End of the first fragment, whatever headers are in the fragmented part.
 #[test]
 fn fragments_of_ipv6_are_known_by_their_datagram() {
     let part = |offset: u16, more: u16, id: u8| {
@@ -331,7 +331,7 @@ proptest! {
         }
     }
 
-    /// Whoever reads a packet finds the same owner.
+    /// All readers of a packet find the same owner.
     #[test]
     fn owners_are_those_of_frames(
         ends in any::<[u32; 2]>(), ports in any::<[u16; 2]>(), kind in 0u8..6, zone: u16,

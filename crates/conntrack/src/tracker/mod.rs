@@ -165,8 +165,8 @@ impl Tracker {
         batch.ahead = 0;
     }
 
-    /// Prefetches the connections of the packets that follow packet `i`. Not inlined, like
-    /// everything that most packets do not need: the fast path gets the registers.
+    /// Prefetches the connections of the packets that follow packet `i`. The function is not
+    /// inlined, like everything that most packets do not need: the fast path gets the registers.
     #[inline(never)]
     fn fetch_ahead<const W: usize>(&self, batch: &mut Batch<W>, i: usize)
     where

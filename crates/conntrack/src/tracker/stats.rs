@@ -54,7 +54,7 @@ counts! {
     established: "packets established",
     /// ICMP errors about connections.
     related: "packets related",
-    /// Packets that are none of these.
+    /// Packets of no other kind.
     invalid: "packets invalid",
     /// Part of `invalid`: bad header or checksum.
     invalid_headers: "invalid: headers",

@@ -146,7 +146,7 @@ fn the_first_answer_is_not_judged_by_what_was_not_seen() {
         assert_eq!(lab.see(&answer), "est|rpl|trk", "{second:#x}");
         assert_eq!(lab.see(&to(port, ACK, second + 1, 78, 10)), "est|trk");
         assert_eq!(lab.see(&back(port, ACK, 78, second + 11, 10)), "est|rpl|trk");
-        // From now on, it is.
+        // Answers are judged from now on.
         assert_eq!(lab.see(&back(port, ACK, 88, second + 1_000_000, 10)), "inv|trk");
         assert_eq!(lab.see(&to(port, ACK, second + 2_000_000, 88, 10)), "inv|trk");
     }
@@ -620,8 +620,8 @@ fn bytes(p: &model::Packet) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// For any input of both families, which share the limit, tracker and model agree on states and
-    /// connections.
+    /// Tracker and model agree on states and connections for any input of both families, which
+    /// share the limit.
     #[test]
     fn the_tracker_agrees_with_its_model(
         frames in prop::collection::vec(

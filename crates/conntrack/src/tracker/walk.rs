@@ -18,7 +18,7 @@ impl Tracker {
     /// left. Callers should allow two steps per connection committed since the last call.
     pub fn expire(&mut self, now: Millis, steps: usize) -> bool {
         let more = self.expire_part::<IPV4>(now, steps);
-        // There may never have been one.
+        // No IPv6 connection may ever have existed.
         let is_used = self.v6.table.used() != 0;
         more | (is_used && self.expire_part::<IPV6>(now, steps))
     }

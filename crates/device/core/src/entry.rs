@@ -1,6 +1,6 @@
 //! The way into an interface that has no device.
 //!
-//! Whatever an interface receives otherwise than from a device comes by here: frames out of a
+//! All packets that an interface receives, but not from a device, come by here: frames out of a
 //! pseudowire, frames between a bridge domain and its BVI, packets that a label or a route has an
 //! interface receive. Each is counted once and passes the features of the interface once, and an
 //! interface that is down takes none. The frames of a port are dealt to its sub-interfaces by
@@ -14,7 +14,7 @@ use thalweg_buffer::{Frame, Iface, LOCAL_IF};
 use thalweg_graph::{ArcId, BuildCx, Built, ErrorCode, NodeCx, Runner};
 use thalweg_tables::snapshot::Snapshot;
 
-/// How packets enter an interface.
+/// Way in which packets enter an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Ethernet frames that the rx interface receives: they pass its features on `device-input`.

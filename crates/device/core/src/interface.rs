@@ -61,7 +61,7 @@ pub use thalweg_wire::MacAddr;
 pub enum InterfaceEvent {
     /// Created.
     Created(SwIfIndex),
-    /// About to be deleted.
+    /// The interface will be deleted now.
     Deleted(SwIfIndex),
     /// Administrative state, link state or link speed changed.
     State(SwIfIndex),
@@ -73,7 +73,7 @@ pub enum InterfaceEvent {
     Tag(SwIfIndex),
     /// Promiscuous mode changed.
     Promiscuous(SwIfIndex),
-    /// The system's device that stands for it changed.
+    /// The system's device for it changed.
     Twin(SwIfIndex),
 }
 
@@ -134,8 +134,7 @@ pub struct InterfaceView {
     pub tags: Tags,
     /// Changes of tags in layer 2.
     pub rewrite: TagRewrite,
-    /// Index of the system's device that stands for it, by which programs know it that know the
-    /// system's devices.
+    /// Index of the system's device for it, which programs use that know the system's devices.
     pub twin: Option<u32>,
 }
 
@@ -224,7 +223,7 @@ pub struct Interfaces {
     leavers: Vec<Leaver>,
     writer: snapshot::Writer<IfTable>,
     indices: Indices,
-    /// When the last interface of an index went, until another one has it.
+    /// Time when the last interface of an index went, until another one has it.
     left: BTreeMap<SwIfIndex, Tag>,
     /// The name of the last interface of an index that went, and when, in ticks.
     former: BTreeMap<SwIfIndex, (String, u64)>,
@@ -350,7 +349,7 @@ impl Interfaces {
         name_at(present, self.former.get(&sw_if), sw_if, at)
     }
 
-    /// All names, for who needs them later.
+    /// Returns all names, for later use.
     pub fn names(&self) -> Names {
         let present = self.iter().map(|view| (view.sw_if, view.name.clone())).collect();
         Names { present, former: self.former.clone() }
@@ -397,7 +396,7 @@ impl Interfaces {
         });
     }
 
-    /// Notes that the tag of an interface is another one; an empty one is none.
+    /// Notes that the tag of an interface has changed; an empty one is no tag.
     fn follow_tag(&mut self, sw_if: SwIfIndex, old: &str, new: &str) {
         if let Some(tagged) = self.by_tag.get_mut(old) {
             tagged.remove(&sw_if);

@@ -57,7 +57,7 @@ impl Link {
 /// Returns how many bytes before packet `i` belong to it: headers that nodes have stepped over. 0
 /// if it begins with its link header, or never had one.
 ///
-/// Where tags were removed, the first bytes of the buffer are what was left of them.
+/// After tags were removed, the buffer begins with the rest of them.
 #[must_use]
 pub fn stepped_over(frame: &Frame, i: u8) -> usize {
     header_among(frame.before(i, frame.stepped(i))).len()

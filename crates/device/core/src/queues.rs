@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use thalweg_graph::{Control, NodeId, RxMode};
 
-/// How often devices are asked for the frames that they lost.
+/// Interval in which devices are asked for the frames that they lost.
 const MISSED_EVERY: Duration = Duration::from_secs(1);
 
 /// Receive queues of all devices.
@@ -146,7 +146,7 @@ impl Queues {
     }
 
     /// Assigns a queue to a worker, `None`: to the one with the fewest. If that is another worker
-    /// than before, `move_it` has it move from the first to the second.
+    /// than before, `move_it` moves it from the first to the second.
     ///
     /// # Errors
     /// The error of `move_it`; the queue stays where it was then.

@@ -28,7 +28,7 @@ pub struct PerInterface<F: Form> {
     pub key: &'static str,
     /// The same as the path of its rule: `thalweg.interfaces.*.<key>`.
     pub rule: &'static str,
-    /// The value of an interface for which nothing else is said.
+    /// Value of an interface without a setting.
     pub default: fn() -> F::Value,
     /// Returns the interfaces whose value is not the default.
     pub all: All<F::Value>,

@@ -127,7 +127,7 @@ impl Section<Control> for Settings {
             switches(i, out);
         }
         let named: HashSet<&str> = doc.interfaces().iter().map(|i| &*i.name).collect();
-        // Where the interface itself is described, its own key counts.
+        // An interface's own key counts if it is described, too.
         let reserved = doc.entries(&RESERVED).into_iter().filter(|(name, _)| !named.contains(name));
         for (name, found) in reserved {
             let set = |n: &str| format!("set interface index {name} {n}");
@@ -192,7 +192,7 @@ fn are_in_order(all: &Interfaces, shown: &[&InterfaceView]) -> bool {
     !has_tunnels && in_turn.into_iter().all(|(v, index)| v.sw_if == SwIfIndex(index))
 }
 
-/// Writes an interface. `is_in_order`: its index need not be said.
+/// Writes an interface. `is_in_order`: its index is left out.
 fn dump(c: &Control, all: &Interfaces, v: &InterfaceView, is_in_order: bool, out: &mut Dump<'_>) {
     let name = v.name.as_str();
     let local = v.sw_if == SwIfIndex(0);
@@ -206,7 +206,7 @@ fn dump(c: &Control, all: &Interfaces, v: &InterfaceView, is_in_order: bool, out
     }
     match (local, is_in_order) {
         (true, _) => {}
-        // A default need not be said, but is restored.
+        // A default is left out, but restored.
         (false, true) => {
             let item = index_item(name, v.sw_if, String::new());
             let place = ["thalweg", "interfaces", name, "index"];
@@ -310,7 +310,7 @@ fn dump_encapsulation(parent: &str, name: &str, id: u32, of: TagMatch, out: &mut
     }
 }
 
-/// Which frames a sub-interface receives, in the words of `create sub-interfaces`: text of our own
+/// Frames that a sub-interface receives, in the words of `create sub-interfaces`: text of our own
 /// keys, or a map of the schema.
 fn encapsulation(i: &Interface<'_>, id: &str, out: &mut Draft) -> Option<String> {
     let usual = || Some(format!("dot1q {id} exact-match"));

@@ -29,7 +29,7 @@ use thalweg_graph::{
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 
-/// How long anything may take, however busy the processors are.
+/// Time that anything may take, however busy the processors are.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Transmitted frames: interface, worker, bytes.
@@ -372,8 +372,8 @@ impl Lab {
         into as i64 - self.total(out) as i64
     }
 
-    /// Waits until workers are done with all received packets, while the main thread hears nothing
-    /// of what they report.
+    /// Waits until workers are done with all received packets, while the main thread does not read
+    /// their reports.
     pub fn pass(&mut self) {
         let start = Instant::now();
         while !self.has_ended() {

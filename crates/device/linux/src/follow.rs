@@ -19,10 +19,10 @@ type Place<T> = (NamespaceId, T);
 /// The condition under which a link is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkBy {
-    /// While the device has a carrier.
+    /// As long as the device has a carrier.
     #[default]
     Carrier,
-    /// While the device is administratively up: the router makes its carrier.
+    /// As long as the device is administratively up: the router makes its carrier.
     Admin,
 }
 
@@ -31,8 +31,8 @@ pub enum LinkBy {
 struct Follower {
     sw_if: SwIfIndex,
     link: LinkBy,
-    /// How many had begun to follow by then. A list of devices says nothing of one that began after
-    /// the list was asked for.
+    /// Number that had begun to follow by then. A list of devices does not describe one that began
+    /// after the list was asked for.
     since: u64,
 }
 
@@ -71,7 +71,7 @@ impl Links {
 /// A report to the main thread.
 enum Report {
     Event(LinkEvent),
-    /// All devices that there are, after events were lost, and how many had begun to follow theirs.
+    /// All existing devices, after events were lost, and the number of followers then.
     All(Vec<IfInfo>, u64),
 }
 
@@ -114,7 +114,7 @@ pub fn expect(c: &mut Control, name: &str) {
     }
     drop(links);
     watch(c, None);
-    // Before it was watched for, it may have come.
+    // The device may have come before it was watched for.
     let is_there = matches!(Link::named(name), Ok(Some(_)));
     if is_there && c.state::<Links>().borrow_mut().expected.remove(name) {
         c.publish(DeviceCame { name: name.to_owned() });

@@ -3,9 +3,9 @@
 //!
 //! Each packet passed to the kernel costs the whole path through it. A GSO packet of forty segments
 //! costs it once, and is cut into the same segments at the device, or not at all if its receiver
-//! takes it whole. So segments are joined only if the kernel reproduces them bit by bit: headers
-//! may differ only in lengths, sequence numbers, consecutive IPv4 identifications and a final PSH,
-//! and checksums must be valid.
+//! takes it whole. Segments are therefore joined only if the kernel reproduces them bit by bit:
+//! headers may differ only in lengths, sequence numbers, consecutive IPv4 identifications and a
+//! final PSH, and checksums must be valid.
 
 use crate::{Framing, VnetHdr};
 use thalweg_buffer::{Flags, Frame};
@@ -311,7 +311,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the input, joined packets are reproduced exactly.
+        /// Joined packets are reproduced exactly, whatever the input.
         #[test]
         fn joined_segments_are_resegmented(
             v6: bool,

@@ -23,7 +23,7 @@ use thalweg_netlink::{
 
 /// Bytes of notices that may wait in the kernel; a notice of a link takes about 2 KiB.
 const WAITING_BYTES: usize = 8 << 20;
-/// With more links to look at than this, all addresses are asked for at once.
+/// Number of links to look at above which all addresses are asked for at once.
 const FEW_LINKS: usize = 8;
 /// Most notices that are taken before links are looked at.
 const MAX_NOTICES: usize = 65_536;
@@ -96,7 +96,7 @@ pub struct Lower {
     pub mtu: u32,
 }
 
-/// A link as the kernel has it.
+/// Link as in the kernel.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Number of the last order, of any link, that was done before the kernel was asked, or 0.

@@ -88,8 +88,8 @@ impl Namespace {
     pub fn open(name: &str) -> Result<Namespace, NamespaceError> {
         let at = path(name);
         let known = !name.is_empty() && (name.starts_with('/') || !name.contains('/'));
-        // A FIFO would hold the caller, and a device might do something: nothing but a namespace is
-        // opened for use.
+        // A FIFO would hold the caller, and a device might do something: only a namespace is opened
+        // for use.
         let file = known.then(|| open(&at, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
         let file = match file {
             Some(Ok(file)) => file,
@@ -129,7 +129,7 @@ impl Namespace {
         Namespace::open(&self.name).is_ok_and(|now| now.id == self.id)
     }
 
-    /// Moves the calling thread into it, for good.
+    /// Moves the calling thread into it; the thread stays there.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -23,7 +23,7 @@ pub struct VnetHdr {
     pub csum_offset: u16,
 }
 
-/// Why a [`VnetHdr`] does not match its packet.
+/// Reason why a [`VnetHdr`] does not match its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadOffload {
     /// The checksum would lie outside of the packet.
@@ -201,7 +201,7 @@ mod tests {
         assert!(ecn_alone.check(100).is_err());
         let sizeless = VnetHdr { gso_type: VnetHdr::GSO_TCPV4, ..VnetHdr::default() };
         assert!(sizeless.check(100).is_err());
-        // As many segments as there are bytes.
+        // One segment per byte.
         let tiny = VnetHdr { gso_size: 1, ..sizeless };
         assert_eq!(tiny.check(65_000), Err(BadOffload::Segments { len: 65_000, size: 1 }));
         assert!(tiny.has_too_many_segments(65_000) && tiny.check(MAX_SEGMENTS).is_ok());

@@ -155,7 +155,7 @@ lab_test! {
         Ok(())
     }
 
-    /// A link's report includes the link below, also if the kernel says nothing of the link itself.
+    /// A link's report includes the link below, even if the kernel does not report the link itself.
     fn a_link_follows_the_one_that_it_is_on() {
         let lab = Lab::new()?;
         lab.ns.ip("link add link twin name above type macvlan")?;

@@ -15,7 +15,7 @@ pub struct Answers<T> {
 }
 
 impl<T> Answers<T> {
-    /// For a question to this number of workers, each of which has the sender.
+    /// Creates a question to this number of workers, each of which has the sender.
     pub(crate) fn of(workers: usize, add: fn(&mut T, T)) -> (Sender<T>, Answers<T>) {
         let (answer, answers) = channel();
         let left = Cell::new(workers);

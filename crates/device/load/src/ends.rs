@@ -76,13 +76,13 @@ impl StreamReport {
 /// Books of all streams in one direction.
 #[derive(Clone, Debug)]
 pub struct DirectionReport {
-    /// When it was read.
+    /// Time when it was read.
     pub at: Nanos,
     /// Streams that this direction has, in the order of the plan.
     pub streams: Vec<StreamReport>,
     /// Packets that arrived and belong to no stream.
     pub port: Port,
-    /// When the last packet of a stream arrived.
+    /// Time when the last packet of a stream arrived.
     pub last: Option<Nanos>,
 }
 
@@ -168,13 +168,13 @@ impl Times {
 /// Packets sent and received so far in one direction, without the books: cheap to ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// When it was read.
+    /// Time when it was read.
     pub at: Nanos,
     /// Packets sent, and their bytes without FCS.
     pub sent: (u64, u64),
     /// Packets received, and their bytes without FCS.
     pub received: (u64, u64),
-    /// When the last packet of a stream arrived.
+    /// Time when the last packet of a stream arrived.
     pub last: Option<Nanos>,
 }
 

@@ -33,8 +33,7 @@ pub(crate) enum Hosts {
 /// Hosts of a worker behind a port: connections first, in the order of their plans.
 pub(crate) struct Behind {
     pub(crate) hosts: Vec<Hosts>,
-    /// How workers share out the conversations of each plan, if there are several workers, and what
-    /// this one has of them.
+    /// Shares of each plan's conversations among several workers, and the share of this one.
     pub(crate) splits: Vec<(Split, Share)>,
     /// True if the conversations' hosts are clients.
     pub(crate) has_clients: bool,
@@ -45,7 +44,7 @@ pub(crate) struct Behind {
 /// Counts of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
-    /// When the counters were read, in microseconds since an arbitrary origin.
+    /// Time when the counters were read, in microseconds since an arbitrary origin.
     pub at: Micros,
     /// Counters since the hosts were put there.
     pub counts: Counts,
@@ -76,9 +75,9 @@ impl Report {
     }
 }
 
-/// From the main thread.
+/// Message from the main thread.
 pub(crate) enum Message {
-    /// In place of all that are behind the port.
+    /// Hosts in place of all that are behind the port.
     Hosts(SwIfIndex, Behind),
     /// Concerns the clients with this number behind the port.
     Opening(SwIfIndex, usize, Opening),
@@ -157,7 +156,7 @@ impl Hosts {
         }
     }
 
-    /// When they have something to send, in nanoseconds, if that is known.
+    /// Returns the time when they have something to send, in nanoseconds, if that is known.
     fn next_due(&self) -> Option<Nanos> {
         match self {
             Hosts::Streams(ends) => ends.senders.next_due(),
@@ -307,7 +306,7 @@ impl All {
         Some((self.ends(a)?, self.ends(b)?))
     }
 
-    /// Gives all hosts their turn, and passes on what they have said.
+    /// Gives all hosts their turn, and passes on what they send.
     pub(crate) fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
         let ticks = cx.now();
         let now = micros(ticks);

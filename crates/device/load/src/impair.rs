@@ -54,7 +54,7 @@ pub struct Impairment {
 struct Active {
     is: Impairment,
     random: Random,
-    /// When it ends, by the clock.
+    /// Time when it ends, by the clock.
     end: Option<u64>,
 }
 

@@ -4,8 +4,8 @@
 //! Workers share the hosts out: each has its part of the clients, of the servers' conversations,
 //! and of the packets of streams. A worker hands over packets that are for another one.
 //!
-//! A device under test in this process has such ports as its interfaces. There is no link between
-//! the two that could lose packets, so what is lost was lost by the device.
+//! A device under test in this process has such ports as its interfaces. No link between the two
+//! could lose packets: what is lost, the device has lost.
 
 #![forbid(unsafe_code)]
 
@@ -277,13 +277,13 @@ pub fn ask_times(c: &mut Control, ports: [SwIfIndex; 2]) -> Answers<Times> {
 /// An interface that cannot be impaired.
 #[derive(Debug, thiserror::Error)]
 pub enum ImpairError {
-    /// Not a port of the load tester.
+    /// The interface is no port of the load tester.
     #[error(
         "{0} is not a port of the load tester: only those can repeat or delay packets; other \
          Ethernet interfaces can lose and damage them"
     )]
     NotOurs(String),
-    /// Its packets are none that the tester sends.
+    /// It does not come from the tester.
     #[error("{0} is not a port of the load tester, and receives no Ethernet frames")]
     NoFrames(String),
     /// No such interface.

@@ -107,7 +107,7 @@ impl Line {
         frame
     }
 
-    /// When the next packet arrives.
+    /// Returns the time when the next packet arrives.
     pub(crate) fn due(&self) -> Option<Micros> {
         self.held.peek().map(|Reverse(held)| held.due)
     }

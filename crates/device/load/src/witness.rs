@@ -39,17 +39,17 @@ const MOST_TALKS: usize = 512;
 /// A packet of the load tester that was dropped in the window of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Which one.
+    /// Packet that was dropped.
     pub what: What,
     /// Number of the reason, among all reasons of the graph.
     pub reason: u32,
     /// Interface that received it.
     pub rx: SwIfIndex,
-    /// When, in ticks of the machine's clock.
+    /// Time of the drop, in ticks of the machine's clock.
     pub at: u64,
 }
 
-/// Which packet was dropped.
+/// Packet that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// One of a stream, by its tag.
@@ -77,10 +77,11 @@ pub(crate) struct Witness {
     streams_on: bool,
     talks_on: bool,
     noted: Vec<Dropped>,
-    /// How many are noted, by reason; and by stream and side, too.
+    /// Number that are noted, by reason; and by stream and side, too.
     reasons: HashMap<u32, usize>,
     streams: HashMap<(u32, u16, bool), usize>,
-    /// How many packets of conversations are noted, and those by reason that were looked at.
+    /// Number of packets of conversations that are noted, and of those that were looked at, by
+    /// reason.
     talks: usize,
     looked_at: HashMap<u32, (usize, usize)>,
     /// A packet in several buffers, or with the headers that nodes have stepped over.

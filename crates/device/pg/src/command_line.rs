@@ -16,12 +16,10 @@ pub(crate) fn failed(e: PgError) -> CliError {
     }
 }
 
-/// Names of all streams.
 pub(crate) fn stream_names(c: &Control) -> Vec<String> {
     c.state::<Pg>().borrow().streams().iter().map(|s| s.spec.name.clone()).collect()
 }
 
-/// Names of all ports.
 pub(crate) fn port_names(c: &Control) -> Vec<String> {
     c.state::<Pg>().borrow().port_ids().map(port_name).collect()
 }

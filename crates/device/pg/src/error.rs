@@ -2,7 +2,7 @@
 
 use thalweg_device::DeviceError;
 
-/// Why a packet generator request failed.
+/// Reason why a packet generator request failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PgError {
     /// The packet description does not follow the grammar.
@@ -67,7 +67,7 @@ pub enum PgError {
         /// Number of workers.
         workers: usize,
     },
-    /// Neither or both of `data` and `pcap` given.
+    /// The request has neither or both of `data` and `pcap`.
     #[error("stream `{0}': specify its packets either by `data {{ ... }}' or by `pcap FILE'")]
     NoData(String),
     /// A running stream cannot be changed.

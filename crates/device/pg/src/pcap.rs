@@ -59,7 +59,7 @@ pub fn read(path: &Path) -> Result<Capture, PgError> {
 
 /// Checks that packets of a link type (tcpdump.org/linktypes.html) begin with a layer.
 fn check_link(link: u32, layer: Outermost) -> Result<(), String> {
-    // Above are bits that say whether there is a frame check sequence.
+    // The bits above say whether frames have a check sequence.
     let link = link & 0xffff;
     // Some systems have numbers of their own for raw IP.
     let any_ip = matches!(link, LINK_RAW | 14 | 101);

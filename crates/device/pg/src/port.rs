@@ -99,7 +99,6 @@ impl Device for PgDevice {
     }
 }
 
-/// Name of a port.
 pub(crate) fn port_name(id: u32) -> String {
     format!("pg{id}")
 }

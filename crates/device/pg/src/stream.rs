@@ -139,7 +139,6 @@ enum Prepared {
     Ring(Arc<Ring>),
 }
 
-/// A stream.
 pub(crate) struct Stream {
     pub(crate) spec: StreamSpec,
     number: usize,
@@ -422,7 +421,7 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     define_with(c, spec, file)
 }
 
-/// Checks that the worker that is to send the packets exists.
+/// Checks that the worker for the packets exists.
 pub(crate) fn check_worker(c: &Control, spec: &StreamSpec) -> Result<(), PgError> {
     match c.workers() {
         workers if spec.worker >= workers => Err(PgError::NoWorker { found: spec.worker, workers }),
@@ -633,7 +632,7 @@ pub struct Settling(mpsc::Receiver<()>);
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 impl Settling {
-    /// Waits, some seconds at most. Not for the main thread.
+    /// Waits, some seconds at most. The main thread must not call it.
     pub fn wait(self) {
         let _ = self.0.recv_timeout(ANSWER_TIME);
     }

@@ -14,7 +14,7 @@ const RING_BYTES: usize = 4 << 20;
 /// Maximum number of prepared packets of one stream.
 const RING_PACKETS: u64 = 2048;
 
-/// How a value varies from packet to packet.
+/// Change of a value from packet to packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Vary {
     /// Counts from low to high and starts again.
@@ -30,7 +30,7 @@ pub struct Sizes {
     pub min: usize,
     /// Maximum.
     pub max: usize,
-    /// How sizes vary.
+    /// Change of sizes.
     pub vary: Vary,
 }
 
@@ -45,7 +45,7 @@ pub struct Field {
     pub low: u64,
     /// Maximum.
     pub high: u64,
-    /// How it varies.
+    /// Change of the value.
     pub vary: Vary,
 }
 
@@ -269,11 +269,11 @@ impl Moving {
 struct Sums {
     network: Option<Network>,
     transport: Option<Transport>,
-    /// Over the IPv4 header.
+    /// Sum over the IPv4 header.
     header: u64,
-    /// Over the pseudo-header's addresses and protocol.
+    /// Sum over the pseudo-header's addresses and protocol.
     pseudo: u64,
-    /// Over the transport header and payload up to each length.
+    /// Sums over the transport header and payload up to each length.
     upto: Vec<u16>,
 }
 

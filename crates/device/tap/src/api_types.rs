@@ -43,7 +43,7 @@ impl From<(Ipv6Addr, u8)> for Ip6AddressWithPrefix {
     }
 }
 
-/// Returns a value if it is said to be set.
+/// Returns the value if it is marked as set.
 fn given<T>(is_set: bool, value: T) -> Option<T> {
     is_set.then_some(value)
 }

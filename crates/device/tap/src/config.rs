@@ -135,7 +135,6 @@ const MAX_RING: u16 = 32_768;
 const HOST_MTU: (u32, u32) = (68, 65_521);
 
 impl TapConfig {
-    /// Framing.
     pub(crate) fn framing(&self) -> Framing {
         if self.flags.has(Flags::TUN) { Framing::Ip } else { Framing::Ethernet }
     }

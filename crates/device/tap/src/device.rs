@@ -73,7 +73,7 @@ pub(crate) struct Tap {
     carrier: Cell<bool>,
     /// Times that losses were not asked for, as there are many TAPs.
     unasked: Cell<usize>,
-    /// Why the device is not there, as it was said last.
+    /// Reason why the device is missing, as it was last reported.
     trouble: RefCell<String>,
     input: NodeId,
 }
@@ -269,7 +269,7 @@ pub struct HostView {
     pub name: String,
     /// Its index in its namespace.
     pub ifindex: u32,
-    /// There is none now: name and index are those that it had.
+    /// True if the device is gone: name and index are those that it had.
     pub is_away: bool,
     /// True if the device was there before this router.
     pub was_there: bool,

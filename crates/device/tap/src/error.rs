@@ -1,10 +1,10 @@
-//! Why a TAP could not be made.
+//! Reason why a TAP could not be made.
 
 use std::io;
 use thalweg_device::DeviceError;
 use thalweg_device_linux::NamespaceError;
 
-/// Why a TAP could not be made.
+/// Reason why a TAP could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The namespace is not there, or cannot be entered.
@@ -46,7 +46,7 @@ pub enum Error {
         queues: u16,
     },
 
-    /// There is no device to attach to.
+    /// No device exists to attach to.
     #[error("there is no device \"{0}\" to attach to: `ip tuntap add' makes one")]
     NoDevice(String),
 
@@ -65,7 +65,7 @@ pub enum Error {
     #[error("interface `{0}' already exists: choose another id")]
     IdTaken(String),
 
-    /// A ring size is none.
+    /// The size of a ring is invalid.
     #[error("{option} {size}: a power of two up to 32768 expected")]
     RingSize {
         /// Name of the option.

@@ -56,7 +56,7 @@ impl Places {
     }
 }
 
-/// The device of one interface, which goes with the last of its queues unless it is to stay.
+/// The device of one interface, which goes with the last of its queues unless it must stay.
 #[derive(Debug)]
 pub(crate) struct Host {
     /// Its queues.
@@ -230,7 +230,7 @@ fn connect(
     let mut made = files[0].set_device(name, flags);
     let is_other = |e: &io::Error| e.raw_os_error() == Some(libc::EINVAL);
     if adopted && several == 0 && made.as_ref().is_err_and(is_other) {
-        // One of several queues can be all that there is.
+        // One queue of several may be the only one.
         flags |= sys::IFF_MULTI_QUEUE;
         made = files[0].set_device(name, flags);
     }
@@ -262,7 +262,7 @@ fn offloads(tun: &Tun, flags: Flags) -> io::Result<bool> {
     tun.set_offloads(tcp).map(|()| false)
 }
 
-/// Sets the device up: what is so already is not set again.
+/// Sets the device up: values in force are not set again.
 fn set_up(port: &Port, config: &TapConfig, link: &Link, adopted: bool) -> Result<(), Error> {
     let host = &config.host;
     let failed =

@@ -3,7 +3,7 @@
 //! sd_listen_fds(3)).
 //!
 //! A device exists as long as one of its queues is open. While the router is away, its carrier, its
-//! addresses and routes by it stay, and routing daemons see nothing of a restart.
+//! addresses and routes by it stay, and routing daemons do not notice a restart.
 
 use crate::sys::Tun;
 use sd_notify::NotifyState;
@@ -107,11 +107,11 @@ impl Word {
     }
 }
 
-/// A thread that says words, as the socket of a service manager that does not read holds whoever
-/// writes to it. They are said in order; as long as that goes on, none is left when a call returns.
+/// Thread that sends words: the socket of a service manager that does not read blocks its writers.
+/// Words are sent in order; as long as that works, none is left when a call returns.
 struct Teller {
     words: mpsc::Sender<(Word, mpsc::SyncSender<()>)>,
-    /// Words that are not said yet.
+    /// Words that are not sent yet.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -139,7 +139,7 @@ impl Teller {
     fn tell(&self, word: Word) {
         let (said, heard) = mpsc::sync_channel(1);
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        // Nobody waits behind a word that was not said in time.
+        // A word that was not sent in time blocks no other.
         if self.words.send((word, said)).is_ok()
             && before == 0
             && heard.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout)
@@ -170,7 +170,7 @@ mod tests {
             tell_all.send(word.name.clone()).map_err(io::Error::other)
         });
         let word = |n: usize| Word { name: format!("tap.{n}"), fds: Vec::new() };
-        // But for the first one, none is waited for: this would take an hour.
+        // Only the first one is waited for: all would take an hour.
         (0..10_000).for_each(|n| teller.tell(word(n)));
         assert_eq!(teller.waiting.load(Ordering::Relaxed), 10_000);
         drop(go);

@@ -52,7 +52,7 @@ impl Tun {
 
     /// Takes a descriptor that this process got with its start, if it is one of the driver.
     pub(crate) fn from_store(fd: RawFd) -> Option<Tun> {
-        // SAFETY: whoever started the process gave it the descriptor, and nothing else here has it.
+        // SAFETY: the parent process passed the descriptor, and nothing else here owns it.
         let tun = Tun(unsafe { OwnedFd::from_raw_fd(fd) });
         let flags = fcntl_getfl(&tun.0).ok()?;
         fcntl_setfl(&tun.0, flags | OFlags::NONBLOCK).ok()?;
@@ -126,8 +126,8 @@ impl Tun {
         rustix::io::writev(&self.0, pieces)
     }
 
-    /// Gives the queue back to the kernel now, whoever has this still: nothing is read from it any
-    /// more, and writing fails.
+    /// Gives the queue back to the kernel now, even if others hold this: reads return nothing, and
+    /// writes fail.
     pub(crate) fn release(&self) {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let Ok(nothing) = open("/dev/null", flags, Mode::empty()) else { return };

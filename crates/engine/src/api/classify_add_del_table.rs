@@ -17,7 +17,7 @@ impl Default for ClassifyAddDelTableReply {
 pub static SERVICE: Call<Control, ClassifyAddDelTable, ClassifyAddDelTableReply> =
     Call::new(&CLASSIFY, handle);
 
-/// The memory is none at all.
+/// The size of the memory is 0.
 const INVALID_MEMORY_SIZE: Retval = Retval(-70);
 
 fn handle(c: &mut Control, rq: ClassifyAddDelTable) -> Result<ClassifyAddDelTableReply, Retval> {

@@ -1,4 +1,5 @@
-//! `trace_set_filter_function`: selects the function that filters traces. There is only one.
+//! `trace_set_filter_function`: selects the function that filters traces. VPP has only one such
+//! function.
 
 use super::trace_filter_function_dump::FUNCTION;
 use crate::message_types::{TRACEDUMP, TraceSetFilterFunction, TraceSetFilterFunctionReply};

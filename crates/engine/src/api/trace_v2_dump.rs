@@ -9,7 +9,7 @@ use thalweg_graph::control::Control;
 /// The service.
 pub static SERVICE: Dump<Control, TraceV2Dump, TraceV2Details> = Dump::slices(&TRACEDUMP, handle);
 
-/// How long the main thread waits at once for workers.
+/// Maximum time that the main thread waits for workers at once.
 const WAIT: Duration = Duration::from_millis(2);
 
 fn handle(c: &mut Control, rq: TraceV2Dump, mut out: Details<TraceV2Details>) -> Walk<Control> {

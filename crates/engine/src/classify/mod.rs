@@ -39,16 +39,16 @@ pub struct Table {
     pub next: Option<u32>,
     /// Number of hash buckets that its maker asked for; kept, and without effect.
     pub buckets: u32,
-    /// Where packets without a session would go; kept, and without effect on traces.
+    /// Next node of packets without a session; kept, and without effect on traces.
     pub miss_next: u32,
-    /// By the value of the masked bytes.
+    /// Sessions by the value of the masked bytes.
     pub sessions: BTreeMap<Vec<u8>, Session>,
 }
 
 /// A session's effect on the packets that it hits. Traces and captures take them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Where they would go.
+    /// Next node of the packets.
     pub hit_next: u32,
     /// Any number.
     pub opaque: u32,
@@ -121,10 +121,10 @@ impl Table {
     }
 }
 
-/// Why a table or session cannot be changed.
+/// Reason why a table or session cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClassifyError {
-    /// There is no such table.
+    /// The table does not exist.
     #[error("no classifier table {0}; `show classify tables' lists them")]
     NoTable(u32),
     /// The table has no such session.
@@ -169,7 +169,7 @@ impl From<ClassifyError> for thalweg_cli::CliError {
     }
 }
 
-/// Whose filter a chain of tables is.
+/// Owner of the filter that a chain of tables is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum User {
     /// Traces.
@@ -231,7 +231,7 @@ impl Classifier {
     pub fn chain(&self, first: u32) -> Vec<u32> {
         let next = |index: &u32| self.tables.get(index)?.next;
         let first = self.tables.contains_key(&first).then_some(first);
-        // Chains have no loops; the bound is for whoever breaks that.
+        // Chains have no loops; the bound is for a fault in that.
         std::iter::successors(first, next).take(MAX_TABLES).collect()
     }
 
@@ -328,8 +328,8 @@ impl Classifier {
         Ok(())
     }
 
-    /// Adds a session to a table, or changes what it says; `bytes` are the first of a packet, as
-    /// many as the table looks at.
+    /// Adds a session to a table, or changes it; `bytes` are the first of a packet, as many as the
+    /// table looks at.
     ///
     /// # Errors
     /// [`ClassifyError::NoTable`], [`ClassifyError::Value`], [`ClassifyError::Sessions`].
@@ -395,7 +395,7 @@ impl Classifier {
                     table.next = chain.get(at + 1).copied();
                 }
             }
-            // Whoever else leads to the chain still has all of it.
+            // Others that lead to the chain still have all of it.
             let before = std::mem::replace(&mut first, chain[0]);
             let others = self.first.values_mut().chain(&mut self.shown);
             others.filter(|other| **other == before).for_each(|other| *other = first);

@@ -62,6 +62,6 @@ impl Command<Control> for SetPunt {
     }
 }
 
-/// Why TCP ports are not punted.
+/// Reason why TCP ports are not punted.
 pub const NO_TCP: &str = "punt TCP ports is not supported yet: what nothing here takes of TCP goes \
                           by `ip punt redirect' without it";

@@ -38,7 +38,7 @@ impl Command<Control> for ShowClassifyTables {
                 "index" => only = Some(args.u32("table")?),
                 _ => {
                     verbose = true;
-                    // How verbose: there is one way.
+                    // `verbose` has one degree only.
                     if args.peek().is_some_and(|w| w.parse::<u32>().is_ok()) {
                         args.u32("verbosity")?;
                     }
@@ -80,7 +80,7 @@ fn row(index: u32, table: &Table) -> Value {
 }
 
 fn text(index: u32, table: &Table, verbose: bool, out: &mut Output) {
-    // As VPP's signed numbers: -1 is none.
+    // VPP shows signed numbers: -1 is none.
     let signed = |number: u32| number as i32;
     out.line(format_args!(
         "{index:>10}{:>10}{:>10}{:>10}",

@@ -41,7 +41,7 @@ fn rate_limit(limit: Limit, second: u64) -> RateLimit {
 
 struct Dispatch {
     punt: Punt,
-    /// By reason.
+    /// Limits by reason.
     limits: Vec<RateLimit>,
     names: Vec<&'static str>,
     counts: Arc<[OfWorker]>,

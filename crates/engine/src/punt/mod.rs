@@ -62,7 +62,7 @@ pub struct ReasonDecl {
 pub struct Reason(u16);
 
 impl Reason {
-    /// Returns the number as the binary API has it.
+    /// Returns the number in the binary API.
     pub const fn number(self) -> u32 {
         self.0 as u32
     }
@@ -80,7 +80,7 @@ impl Reason {
     }
 }
 
-/// Why a reason cannot be taken.
+/// Reason why a punt reason is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PuntError {
     /// No feature has added it.
@@ -91,7 +91,7 @@ pub enum PuntError {
     Taken {
         /// The reason.
         reason: String,
-        /// The node that has it.
+        /// Node that has the reason.
         node: &'static str,
     },
     /// Too many ports are punted.
@@ -103,7 +103,7 @@ pub enum PuntError {
 #[derive(Debug, Default)]
 pub struct Receivers {
     nodes: Vec<Option<NodeId>>,
-    /// By reason: interfaces whose packets leave by a feature of the protocol's punt arc.
+    /// Interfaces by reason: those whose packets leave by a feature of the protocol's punt arc.
     redirected: Vec<Arc<Redirected>>,
     /// UDP ports that are always punted.
     ports: Arc<BTreeSet<Port>>,
@@ -174,7 +174,8 @@ impl Punt {
             || receivers.hosts.contains(&rx_if)
     }
 
-    /// Returns whether a [host](set_hosts) takes what the router has no use for of an interface.
+    /// Returns whether a [host](set_hosts) takes the packets of an interface that the router does
+    /// not handle.
     #[inline]
     pub fn has_host(&self, guard: &Guard<'_>, rx_if: SwIfIndex) -> bool {
         self.0.load(guard).hosts.contains(&rx_if)
@@ -243,7 +244,7 @@ struct Registry {
     reasons: Vec<Entry>,
     writer: snapshot::Writer<Receivers>,
     counts: Arc<[OfWorker]>,
-    /// By owner of reasons: interfaces whose packets are redirected.
+    /// Interfaces whose packets are redirected, by owner of reasons.
     redirected: BTreeMap<&'static str, Arc<Redirected>>,
     ports: Arc<BTreeSet<Port>>,
     hosts: Arc<BTreeSet<SwIfIndex>>,

@@ -23,7 +23,7 @@ pub trait Form: Send + Sync + 'static {
     /// Returns the one spelling of a value.
     fn words(&self, value: &Self::Value) -> String;
 
-    /// Returns the value as a document has it: its words, but for numbers and booleans.
+    /// Returns the value in the form of documents: its words, or a number or boolean.
     fn yaml(&self, value: &Self::Value) -> Value {
         Value::Text(self.words(value))
     }

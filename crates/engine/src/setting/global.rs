@@ -135,7 +135,7 @@ impl<F: Form> Section<Control> for Global<F> {
     }
 }
 
-/// Returns whether a key is none of vppcfg's schema, which has rules for its own.
+/// Returns whether a key is ours, not one of vppcfg's schema, which has rules for its own.
 fn is_ours(key: &str) -> bool {
     key.split('.').next() == Some(OURS)
 }

@@ -15,7 +15,7 @@ pub struct Shown {
     pub key: String,
     /// Grammar of its values, which names their unit: `<seconds>`.
     pub takes: &'static str,
-    /// The value in force, in words and as a document has it; `None` if there is none now.
+    /// Value in force, in words and in the form of documents; `None` if none is in force.
     pub value: Option<(String, Json)>,
     /// The value without a setting.
     pub default: (String, Json),

@@ -74,7 +74,7 @@ pub type ProxyRange = (u32, Ipv4Addr, Ipv4Addr);
 
 /// A group of addresses that a feature such as NAT has the router answer for as for its own, and
 /// where: an address means nothing on interfaces of other tables, and there attracts packets that
-/// nobody translates. There may be many addresses.
+/// nobody translates. Addresses may be many.
 #[derive(Clone, Debug, Default)]
 struct Borrowed {
     addresses: CowMap<Ipv4Addr, (), FastHash>,
@@ -247,7 +247,7 @@ impl IfAddrs {
         new
     }
 
-    /// Returns whether the router answers on an interface for whoever has an address of a range;
+    /// Returns whether the router answers on an interface for hosts of a range of addresses;
     /// `table` is that of the interface.
     pub fn is_proxied(&self, sw_if: SwIfIndex, table: impl Fn() -> u32, ip: Ipv4Addr) -> bool {
         if self.proxies.is_empty() || !self.proxies.contains_key(&sw_if.0) {

@@ -9,7 +9,7 @@ use thalweg_feat_neighbor::arping::{self, Arping, LONGEST, Request};
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
-/// How often is looked whether the client is still there.
+/// Interval of checks that the client is still there.
 const LOOK_AT_CLIENT: Duration = Duration::from_secs(1);
 
 /// A client's request.

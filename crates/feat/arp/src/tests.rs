@@ -118,7 +118,7 @@ fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
     let find = |b: &Bench| b.lab.c.state::<Neighbors>().borrow().find(b.sw_if, ip(7).into());
     assert_eq!(find(&b).map(|n| n.state), Some(State::Reachable));
     b.sent();
-    // Now it stays silent: three probes, while its adjacency keeps working, then it is deleted.
+    // The host stays silent: three probes, while its adjacency keeps working, then it is deleted.
     b.until("probing", |b| find(b).is_some_and(|n| n.state == State::Probe));
     assert_eq!(kind(&b, 7), Some(Kind::REWRITE));
     b.until("expiry", |b| find(b).is_none());

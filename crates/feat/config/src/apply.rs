@@ -23,7 +23,7 @@ pub enum Mode {
     /// Log the failure, and continue with everything that does not depend on it; what is not in
     /// force then is kept as unresolved. At startup and for rollbacks.
     BestEffort,
-    /// As above, for what is unresolved: a failure is nothing new.
+    /// Like `BestEffort`, for what is unresolved: a failure is nothing new.
     Retry,
 }
 
@@ -74,10 +74,10 @@ struct Planned {
     touched: HashSet<String>,
 }
 
-/// Why an item could not be applied.
+/// Reason why an item could not be applied.
 #[derive(Clone)]
 struct Lost {
-    /// In words.
+    /// Reason in words.
     why: String,
     /// The thing outside the router that is not there.
     absent: Option<Absent>,
@@ -96,7 +96,7 @@ struct Left {
     awaited: BTreeSet<Absent>,
 }
 
-/// Where parts that are not in force are listed.
+/// Command that lists parts that are not in force.
 const SEE: &str = "see `show configuration unresolved'";
 
 /// Phase of an application.
@@ -378,7 +378,7 @@ impl Apply {
                     self.lost.insert(step.key, Lost { why, absent: None });
                     return Ok(None);
                 }
-                // Commands before it may have said something, which is not about it.
+                // Commands before it may have reported something absent, which is not about it.
                 let _ = take_absent(c);
                 match Script::typed(step.command.clone()) {
                     Ok(script) => (step, Execution::new(script)),

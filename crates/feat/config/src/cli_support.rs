@@ -38,10 +38,10 @@ pub(crate) fn number(args: &mut Args<'_>) -> Result<usize, CliError> {
     Ok(args.number("revision", 0, crate::store::KEPT as u64)? as usize)
 }
 
-/// How a plan is shown.
+/// Form in which a plan is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    /// In which format.
+    /// Format of the output.
     pub(crate) format: Format,
     /// All of a long one, and not only a summary.
     pub(crate) all: bool,
@@ -84,7 +84,6 @@ impl Shown {
     }
 }
 
-/// JSON of a plan.
 fn plan_json(plan: &Plan) -> Value {
     let step = |s: &Step| json!({ "phase": s.phase.word(), "command": s.command, "path": s.path });
     plan.steps.iter().map(step).collect()

@@ -15,7 +15,7 @@ use thalweg_files::FileError;
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, clock};
 
-/// Why a configuration request failed.
+/// Reason why a configuration request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The features' sections conflict: a programming error.
@@ -33,7 +33,7 @@ pub enum ConfigError {
     /// No file was given, and the router has none.
     #[error("no file: name one, or start the router with `thalweg run --config FILE'")]
     NoFile,
-    /// There is neither a file nor a revision.
+    /// Neither a file nor a revision exists.
     #[error("nothing has been saved yet; `config commit' saves the running configuration")]
     NothingSaved,
     /// The revision does not exist.
@@ -103,7 +103,7 @@ pub struct Manager {
     pub(crate) pending: Option<Pending>,
     /// Settings that are not in force, and why.
     unresolved: Arc<Vec<Part>>,
-    /// When they are tried again.
+    /// Time when they are tried again.
     retry: Option<(TimerId, Instant)>,
     /// Pause before they are tried again without an event.
     pause: Duration,

@@ -8,7 +8,7 @@ const FIRST: Duration = Duration::from_millis(500);
 /// Time between two words.
 const EACH: Duration = Duration::from_secs(1);
 
-/// When an application that begins now speaks next, and its last word.
+/// Time of the next progress line of an application, and its last word.
 pub(crate) struct Words {
     at: Instant,
     last: String,

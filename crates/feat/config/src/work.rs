@@ -23,12 +23,12 @@ pub(crate) const REST: Duration = Duration::from_millis(1);
 const FEW_PIECES: usize = 8;
 const FEW_BYTES: u64 = 32 << 10;
 
-/// Which configuration a task gets.
+/// Configuration that a task gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     /// The settings in force.
     InForce,
-    /// With the settings that are not in force yet.
+    /// All of it, with the settings that are not in force yet.
     Whole,
 }
 
@@ -42,9 +42,9 @@ pub(crate) enum Source {
     Ready(Arc<Document>, Arc<Vec<Part>>),
     /// The settings in force, and those that are not yet.
     Unresolved(Arc<Vec<Part>>),
-    /// In a file that a client named.
+    /// File that a client named.
     File(PathBuf),
-    /// In the router's own file.
+    /// The router's own file.
     Own(Store),
     /// Revision that many steps before the last one saved.
     Revision(Store, usize),

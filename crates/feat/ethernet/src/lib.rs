@@ -27,7 +27,7 @@ pub static FEATURE: Feature = Feature {
 #[derive(Clone, Debug, Default)]
 pub struct Ethertypes {
     entries: Vec<(u16, NodeId)>,
-    /// For frames with a length in place of an ethertype (IEEE 802.3).
+    /// Node for frames with a length in place of an ethertype (IEEE 802.3).
     llc: Option<NodeId>,
 }
 

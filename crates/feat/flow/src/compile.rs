@@ -30,7 +30,7 @@ pub(crate) struct Traits {
     translated: Vec<u16>,
 }
 
-/// How many of a set's rules have something.
+/// Number of a set's rules that have something.
 #[derive(Default)]
 pub(crate) struct Sum {
     kinds: BTreeMap<RuleKind, usize>,

@@ -20,7 +20,7 @@ use crate::tables::Compilation;
 pub(crate) struct Family<const W: usize> {
     /// The packets of a frame; those of the other family cannot be tracked here.
     pub(crate) batch: Batch<W>,
-    /// For a packet that is tracked in another zone.
+    /// Batch of a packet that is tracked in another zone.
     single: Batch<W>,
     pub(crate) fragments: Fragments<W>,
 }

@@ -12,7 +12,7 @@ use crate::rewrite::{note_end, some_of_6};
 use crate::rule::key::{self, Words};
 use crate::tables::{Compilation, Step};
 
-/// Where a dry run has come to.
+/// Result of a dry run so far.
 enum Reached {
     /// The first `ct`.
     Tracker,

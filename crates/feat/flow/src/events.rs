@@ -17,8 +17,7 @@ use thalweg_socket::{LocalConfig, LocalError, LocalSocket};
 use crate::nodes::flow_rules::Engine;
 use crate::tracking;
 
-/// How often workers are polled while there are listeners, and how often new listeners are accepted
-/// while there are none.
+/// Interval of polls of workers with listeners, and of checks for new listeners without.
 const BUSY: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_millis(200);
 /// Maximum number of bytes queued for a listener that does not read; further events are lost to it.

@@ -1,5 +1,5 @@
-//! Which interfaces use which sets, and the sets in use as workers have them. Needs of all sets in
-//! use are counted: a change of one set or interface takes as long with many others as with none.
+//! Interfaces with their sets, and the sets in use as workers have them. Needs of all sets in use
+//! are counted: a change of one set or interface takes as long with many others as with none.
 
 use crate::spread::Spread;
 use crate::tables::Compilation;
@@ -165,7 +165,7 @@ impl InUse {
         self.needs.translation > 0
     }
 
-    /// How the connections of all sets are spread.
+    /// Returns the spread of the connections of all sets.
     pub(crate) fn spread(&self) -> Spread {
         self.needs.spreads.last_key_value().map(|(spread, _)| *spread).unwrap_or_default()
     }

@@ -2,7 +2,7 @@
 //! the last step.
 //!
 //! A megaflow has a mask and a value: all packets that match under the mask take the same path.
-//! Where the rules branch on the tracker's result, a megaflow has an end for each `ct_state`. Most
+//! If the rules branch on the tracker's result, a megaflow has an end for each `ct_state`. Most
 //! packets thus need one comparison instead of two look-ups and the steps of two rules. Packets
 //! whose path cannot be cached take each step.
 
@@ -43,7 +43,7 @@ impl Count {
 /// The effect of the last rule of a megaflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
-    /// How the connection is committed first, if it is.
+    /// Commit that comes first, if the connection is committed.
     pub(crate) commit: Option<Commit>,
     pub(crate) verdict: Verdict,
     slot: u32,
@@ -78,7 +78,7 @@ impl End {
 /// The first step of a megaflow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
-    /// Not cached: packets take each step.
+    /// No cache: packets take each step.
     Rare,
     /// The only end.
     End,
@@ -127,9 +127,9 @@ impl Default for Megaflow {
 pub(crate) enum Known<'a> {
     /// The packet's end.
     End(&'a mut End),
-    /// Not cached: packets take each step.
+    /// No cache: packets take each step.
     Rare,
-    /// Not known yet.
+    /// Unknown until now.
     Nothing,
 }
 

@@ -175,7 +175,8 @@ mod tests {
         for (rules, want) in [
             (&["ip,actions=ct(commit),mod_nw_dst:10.0.0.1,normal"][..], [false, false, false]),
             (&["ip,actions=mod_nw_dst:10.0.0.1,ct(commit),normal"], [true, false, false]),
-            // In a table that is not reached, and in one that another rule leads to.
+            // One rule is in a table that is not reached, one in a table that another rule leads
+            // to.
             (
                 &["ip,actions=ct(commit)", "table=1,ip,actions=mod_nw_dst:10.0.0.1,ct(commit)"],
                 [false; 3],

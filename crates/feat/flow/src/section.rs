@@ -194,10 +194,10 @@ fn tracking(doc: &Doc<'_>, out: &mut Draft) {
                 out.problem(Problem::at(found.node, &found.path, text));
                 continue;
             };
-            // As the router says it: 05 is 5.
+            // Write the number as the router does: 05 is 5.
             let name = zone_name(zone);
             let value = match found.node.text() {
-                // In the router's order, without what is so anyway.
+                // Return it in the router's order, without what is so anyway.
                 Some(text) => Policy::parse(text).map_or(text.to_owned(), |p| p.to_string()),
                 None => found.node.u32().unwrap_or_default().to_string(),
             };

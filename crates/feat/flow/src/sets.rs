@@ -58,7 +58,7 @@ pub(crate) struct Placed {
 /// A set of rules.
 #[derive(Default)]
 pub(crate) struct RuleSet {
-    /// By number, in the order in which they were added.
+    /// Sets by number, in the order in which they were added.
     pub(crate) placed: BTreeMap<u64, Placed>,
     /// Their numbers by all that distinguishes them, with the port as they name it.
     known: HashMap<Key, Vec<u64>>,
@@ -181,8 +181,8 @@ impl Sets {
         &self.in_use
     }
 
-    /// The sets that the packets of an interface are to pass: the one that it is attached to, and
-    /// that of its bridge domain.
+    /// Sets that the packets of an interface pass: the one that it is attached to, and that of its
+    /// bridge domain.
     fn wanted(&self, bridges: &Bridges, sw_if: SwIfIndex) -> [(Side, Option<u32>); 2] {
         if self.going == Some(sw_if) {
             return Side::BOTH.map(|side| (side, None));
@@ -672,7 +672,7 @@ fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
 type Places = &'static [(&'static str, &'static str)];
 
 const RULES: Places = &[("device-input", "flow-rules")];
-/// For the router's own ICMP errors about translated packets.
+/// Places for the router's own ICMP errors about translated packets.
 const ERRORS: Places =
     &[("ip4-icmp-error-reply", "flow-icmp-error"), ("ip6-icmp-error-reply", "flow-icmp-error-ip6")];
 

@@ -1,4 +1,4 @@
-//! How the connections that rules track are spread over workers.
+//! Spread of the connections that rules track over workers.
 //!
 //! A connection has one owner, where both directions meet; other workers hand its packets over
 //! before any rule is applied. The tracked tuple determines it: rules that change it first are
@@ -14,13 +14,13 @@ use crate::paths::{Move, Paths, moves};
 use crate::rule::Nat;
 use crate::tables::{Compilation, Step};
 
-/// How the connections that rules track are assigned to workers.
+/// Assignment to workers of the connections that rules track.
 ///
 /// Both directions must meet. With translation, the replies of a connection have another tuple,
 /// chosen so that it has the same owner; where that cannot be chosen, more has to be in one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Spread {
-    /// By the hash of the tuple.
+    /// Worker by the hash of the tuple.
     #[default]
     Tuple,
     /// The same, but by protocol for those without ports, of which only addresses can be
@@ -161,8 +161,8 @@ impl RuleKind {
     }
 }
 
-/// How the connections of a set's rules may be spread, and whether their owner only shows once the
-/// rules in front of the tracker have been followed.
+/// Returns the possible spread of the connections of a set's rules, and whether their owner only
+/// shows once the rules in front of the tracker have been followed.
 pub(crate) fn spread<'a>(kinds: impl Iterator<Item = &'a RuleKind> + Clone) -> (Spread, bool) {
     let paths = Paths::of(kinds.clone().map(|kind| (kind.table, &kind.moves)));
     let spread = match kinds.clone().any(|kind| kind.translates) {

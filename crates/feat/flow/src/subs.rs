@@ -1,8 +1,8 @@
 //! Outputs by sub-interfaces: what leaves by one belongs to its VLAN, whatever it came with.
 //!
-//! In layer 2, tags are changed as between two ports of a bridge domain. Else, or where the
-//! sub-interface changes no tags itself, its own are put in place of those of the sub-interface
-//! that received the frame.
+//! In layer 2, tags are changed as between two ports of a bridge domain. Otherwise, and for a
+//! sub-interface that changes no tags itself, its own replace those of the sub-interface that
+//! received the frame.
 
 use thalweg_buffer::{Flags, PktMut};
 use thalweg_device::{InterfaceView, TagEdit, TagMatch};
@@ -47,7 +47,7 @@ impl SubTags {
     }
 }
 
-/// How many tags rules have pushed onto a frame, and popped of those that it came with.
+/// Number of tags that rules have pushed onto a frame, and popped of those that it came with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changed {
     pushed: u8,
@@ -161,7 +161,7 @@ impl Retag {
 impl Undo {
     /// Makes the frame what it was.
     pub(crate) fn undo(&self, p: &mut PktMut<'_>) {
-        // There is room where these tags were.
+        // The tags that were here leave room.
         if replace_tags(p, self.put, self.removed.get(..self.count).unwrap_or_default()) {
             p.unmark(Flags::PRIORITY);
             p.unmark(Flags::RETAGGED);

@@ -114,7 +114,7 @@ pub(crate) struct Compilation {
     pub(crate) translates: bool,
     /// The zones in which connections are translated.
     pub(crate) translated_zones: Vec<u16>,
-    /// How its connections may be spread.
+    /// Possible spread of its connections.
     pub(crate) spread: Spread,
     /// True if its rules change addresses or ports of packets before they are tracked.
     pub(crate) changed_first: bool,
@@ -139,7 +139,7 @@ pub(crate) struct Published {
     pub(crate) by_interface: CowTable<Option<Arc<Compilation>>>,
     /// Interfaces by index.
     pub(crate) ports: CowTable<Option<Port>>,
-    /// How connections are spread, the same in all sets: one connection may pass several.
+    /// Spread of connections, the same in all sets: one connection may pass several.
     pub(crate) spread: Spread,
     /// The zones in which any set translates connections.
     pub(crate) translated_zones: Vec<u16>,

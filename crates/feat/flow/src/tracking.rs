@@ -49,7 +49,7 @@ pub struct Tracking {
     room: u32,
 }
 
-/// There is no memory for a number of connections.
+/// No memory is left for this number of connections.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no memory to track {limit} connections: {source}; `set conntrack limit' lowers the number"
@@ -189,7 +189,7 @@ pub(crate) fn check_room(c: &Control, limit: u32) -> Result<(), NoRoom> {
         return Ok(());
     }
     let (share, now) = (share(limit, c.workers()), millis(clock::ticks()));
-    // With everything that a tracker can need: labels, IPv6, translations.
+    // Needs of everything that a tracker can do: labels, IPv6, translations.
     let all = (0..c.workers()).map(|_| Tracker::for_translated(share, now));
     let all: Result<Vec<Tracker>, MapError> = all.collect();
     all.map(drop).map_err(|source| NoRoom { limit, source })?;
@@ -241,7 +241,7 @@ pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static
     }
 }
 
-/// How long a command waits for label memory at most.
+/// Maximum time that a command waits for label memory.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Waits for label memory: usually it is there by the time the rule is in use. If not, new
@@ -630,7 +630,7 @@ pub struct Visit<T> {
     question: Option<Question<T>>,
 }
 
-/// How long the main thread waits at once.
+/// Maximum time that the main thread waits at once.
 const WAIT: Duration = Duration::from_millis(5);
 /// Time between looks at answers that are late.
 pub(crate) const REST: Duration = Duration::from_millis(2);

@@ -13,7 +13,7 @@ use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 
-/// Why an address cannot be added or removed.
+/// Reason why an address cannot be added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// The interface does not exist.
@@ -56,7 +56,7 @@ pub enum AddressError {
         /// Addresses that the interface has.
         has: String,
     },
-    /// The interface has the address by itself.
+    /// The interface got the address automatically.
     #[error("`{0}` has {1} by itself; another link-local address replaces it")]
     NotDeletable(String, String),
     /// A configured route leads the subnet elsewhere.
@@ -489,7 +489,7 @@ pub fn set_enabled<A: Address>(
 }
 
 /// Makes an interface speak a version of IP for a feature's sake, such as its twin in Linux, which
-/// may have no address either: this is no part of the configuration. The setting ends with the
+/// may have no address either: the configuration does not include this. The setting ends with the
 /// interface.
 ///
 /// # Errors
@@ -581,7 +581,7 @@ fn inform_borrowers<A: Address>(c: &mut Control) {
         let Some(sw_if) = next else { return };
         publish::<A>(c, sw_if);
         c.publish(AddressesChanged { version: Version::of::<A>(), sw_if });
-        // Last: until then whoever adds some leaves them to this.
+        // Last: until then others leave what they add to this.
         let ip = c.state::<Ip<A>>();
         let mut ip = ip.borrow_mut();
         ip.borrowers_due.remove(&sw_if);

@@ -1,5 +1,5 @@
-//! Interfaces that have addresses, by table: whoever needs the first one of a table finds it in
-//! the same time with many interfaces as with few.
+//! Interfaces that have addresses, by table: the first one of a table is found in the same time
+//! with many interfaces as with few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_device::SwIfIndex;

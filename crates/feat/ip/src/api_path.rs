@@ -46,7 +46,7 @@ pub fn read(p: &FibPath) -> Result<PathText<SwIfIndex>, Retval> {
     }
     let mut path = PathText { labels, ..PathText::to(place) };
     if place.kind() == Some(PathKind::Normal) {
-        // A message that says nothing of weights has zeros.
+        // A message without weights has zeros.
         (path.weight, path.preference) = (p.weight.max(1), p.preference);
     }
     Ok(path)

@@ -214,12 +214,11 @@ fn masked<A: Address>(prefix: Prefix) -> Result<IpPrefix<A>, Retval> {
     IpPrefix::new(addr, len).map_err(|e| Retval::INVALID_PREFIX_LENGTH.because(e))
 }
 
-/// Version of a prefix.
 pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
     Ok(Version::of_ip(prefix.parts()?.0))
 }
 
-/// Returns whether a path names a next hop that is none of IP.
+/// Returns whether a path names a next hop that is not an IP address.
 fn has_other_hop(p: &FibPath) -> bool {
     let is_ip = [FibPathNhProto::IP4, FibPathNhProto::IP6].contains(&p.proto);
     !is_ip && p.nh.address.0.iter().any(|byte| *byte != 0)

@@ -136,7 +136,7 @@ pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, 
     }
     let prefix = match prefix {
         Some(prefix) => prefix,
-        // There is none: this says so.
+        // The call reports that the prefix is missing.
         None => prefix_arg(c, args, "prefix")?,
     };
     let alone = paths.iter().find(|p| p.place.kind() != Some(PathKind::Normal));
@@ -227,7 +227,6 @@ pub(crate) fn route_path(path: PathText<SwIfIndex>, own: Version) -> Result<Path
     path.route_path(own).map_err(CliError::failed)
 }
 
-/// Completions of a route.
 pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
     let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let ends = || words(&["drop", "local", "unreachable", "prohibit"]);

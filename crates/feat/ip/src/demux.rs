@@ -14,7 +14,7 @@ use thalweg_tables::Address;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 
-/// Why local packets of a version are punted.
+/// Reason why local packets of a version are punted.
 pub struct Reasons<A> {
     /// No node takes the IP protocol.
     unknown_protocol: Reason,
@@ -74,13 +74,13 @@ pub struct Transport {
 }
 
 /// Constants of a version's local packets. Verdicts and drop reasons are those of its node for
-/// them: the first ones, which [`EndOfArc`] has too, but for fragments.
+/// them: the first ones, which [`EndOfArc`] has too, except fragments.
 pub trait Local: Packets {
     /// Number of the version's ICMP.
     const ICMP: u8;
-    /// To the node for ICMP messages.
+    /// Verdict of ICMP messages: their node.
     const TO_ICMP: Verdict;
-    /// To the node for punted packets.
+    /// Verdict of punted packets: their node.
     const PUNT: Verdict;
 
     /// Passes a packet that is whole.

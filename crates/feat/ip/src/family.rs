@@ -77,8 +77,8 @@ pub trait Family<A: Address>: Sync {
     /// Called when the routes of an address have been added.
     fn routed(&self, _c: &Control, _sw_if: SwIfIndex, _subnet: Prefix<A>) {}
 
-    /// Returns the addresses of the resolved neighbours on an interface, in a prefix, that are to
-    /// have host routes, each with whether it is written (static).
+    /// Returns the addresses of the resolved neighbours on an interface, in a prefix, that need
+    /// host routes, each with whether it is written (static).
     fn neighbors(&self, _c: &Control, _sw_if: SwIfIndex, _prefix: Prefix<A>) -> Vec<(A, bool)> {
         Vec::new()
     }

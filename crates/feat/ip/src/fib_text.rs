@@ -14,14 +14,13 @@ use thalweg_tables::Address;
 pub(crate) enum Detail {
     /// Forwarding object only.
     Brief,
-    /// Also sources and configured paths.
+    /// Sources and configured paths, too.
     Full,
 }
 
 /// Maximum depth of nested load balances shown.
 const MAX_DEPTH: usize = 4;
 
-/// Heading of a table.
 pub(crate) fn heading<A: Address>(ip: &Ip<A>, table: TableId) -> String {
     let users =
         ip.addresses.keys().filter(|i| ip.table_of(**i) == table && !ip.addresses(**i).is_empty());
@@ -77,7 +76,7 @@ fn sources<A: Address>(
     writeln!(out, " forwarding:   unicast-{}-chain", Version::of::<A>().protocol())
 }
 
-/// Why each path of a route leads nowhere now, if it does not.
+/// Returns the reasons why paths of a route lead nowhere.
 fn unresolved<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Vec<Option<String>> {
     c.state::<Ip<A>>().borrow().unresolved(c, table, view)
 }
@@ -156,7 +155,7 @@ fn chain(c: &Control, (proto, dpo): (&str, Dpo), local: &str, depth: usize, out:
         let kind = f.table().get(*end).state().kind;
         let _ = write!(out, "{indent}  [{i}] [@{}]: ", f.kind(kind).type_number);
         if f.is_group(*end) && depth < MAX_DEPTH {
-            // On the same line; its members are indented further.
+            // The load balance is on the same line; its members are indented further.
             chain(c, (proto, *end), "", depth + 2, out);
             continue;
         }
@@ -178,7 +177,6 @@ fn counted_json(counts: Combined) -> Value {
     json!({ "packets": counts.packets, "bytes": counts.bytes })
 }
 
-/// JSON of a route.
 pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Value {
     let path = |(p, why): (&Path, Option<String>)| {
         let named = PathText::of(p, Version::of::<A>()).map(|i| c.interface_name(i));

@@ -135,7 +135,7 @@ pub struct RoutedPeersChanged {
     pub sw_if: SwIfIndex,
 }
 
-/// Prefixes of routes that were added and are to stay.
+/// Prefixes of routes that were added and must stay.
 type Added<A> = Rc<RefCell<HashSet<Prefix<A>>>>;
 
 /// A version of IP on the main thread.
@@ -176,7 +176,7 @@ pub struct Ip<A: Address> {
     stale: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Interfaces of which subscribers are still to learn that routes have changed their peers.
     peers_changed: BTreeSet<SwIfIndex>,
-    /// When they learned of it last.
+    /// Time when they learned of it last.
     peers_published: Option<Instant>,
     /// Number of tables created so far.
     serial: u32,

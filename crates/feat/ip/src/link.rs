@@ -69,7 +69,7 @@ pub fn to_group(link: LinkType, packet: &mut [u8], len: usize) {
 }
 
 impl<P: Packets> Link<P> {
-    /// For a node, in its `build` function.
+    /// Creates it for a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Link<P> {
         Link { dpos: cx.shared(), packets: PhantomData }
@@ -100,8 +100,8 @@ impl<P: Packets> Link<P> {
     }
 
     /// Returns whether packets that get a header of `len` bytes may leave by an output node that
-    /// several interfaces share: those of sub-interfaces with tags do, others only if there are
-    /// BVIs or the like.
+    /// several interfaces share: those of sub-interfaces with tags do, others only with BVIs or
+    /// similar ports.
     #[inline(always)]
     fn names_sender(&self, len: usize) -> bool {
         len != ETHERNET_HEADER || self.dpos.names_senders()
@@ -122,7 +122,7 @@ impl<P: Packets> Link<P> {
     }
 
     /// Rewrites the packets of a frame that fit the MTU and leave by an Ethernet interface; with
-    /// `TTL`, decrements it. Not for frames with chained packets.
+    /// `TTL`, decrements it. Frames must have no chained packets.
     #[inline(always)]
     pub fn frame<V: Lanes, const TTL: bool>(
         &self,
@@ -130,7 +130,7 @@ impl<P: Packets> Link<P> {
         each: &mut [Verdict],
     ) -> FrameVerdict {
         let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
-        // With tags if the first packet gets some; those whose header has another length are left.
+        // Packets get tags if the first one does; those whose header has another length are left.
         match self.dpos.get(Dpo(dpo)).state().len {
             18 => self.rewrite::<V, 18, 38, TTL>(Dpo(dpo), frame, each),
             22 => self.rewrite::<V, 22, 42, TTL>(Dpo(dpo), frame, each),

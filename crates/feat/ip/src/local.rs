@@ -27,7 +27,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// Why a protocol or port cannot be taken.
+/// Reason why a protocol or port cannot be taken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LocalError {
     /// Another node takes it.
@@ -76,7 +76,7 @@ struct Registry<A: 'static> {
     writer: snapshot::Writer<Takers<A>>,
 }
 
-/// For the version's feature, in its `init`.
+/// Called by the version's feature, in its `init`.
 pub fn init<A: Address>(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(Takers::<A>::NONE);
     let snapshot: Arc<Snapshot<Takers<A>>> = snapshot;

@@ -22,11 +22,11 @@ pub trait Routed: Packets {
     /// Tables as workers read them.
     type Tables: Send + Sync + 'static;
 
-    /// To the node that writes the link header.
+    /// Verdict for forwarded packets: to the node that writes the link header.
     const REWRITE: Verdict;
-    /// To the node that answers by an ICMP error.
+    /// Verdict for refused packets: to the node that answers by an ICMP error.
     const ICMP_ERROR: Verdict;
-    /// To the node that has another interface receive a packet.
+    /// Verdict for packets that another interface receives: to the node for that.
     const RECEIVED: Verdict;
     /// No route.
     const NO_ROUTE: Refusal;
@@ -92,7 +92,7 @@ pub struct Lookup<V: Routed> {
 }
 
 impl<V: Routed> Lookup<V> {
-    /// For a node, in its `build` function.
+    /// Creates it for a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Lookup<V> {
         let (tables, dpos, counters) = (cx.shared(), cx.shared(), cx.shared());

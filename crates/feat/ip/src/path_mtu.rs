@@ -40,7 +40,7 @@ struct State<A: Address> {
     on: BTreeSet<SwIfIndex>,
 }
 
-/// Why a path MTU is refused.
+/// Reason why a path MTU is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PathMtuError {
     /// The value is out of range.
@@ -51,13 +51,13 @@ pub enum PathMtuError {
         /// The requested path MTU in bytes.
         mtu: u16,
     },
-    /// There is no room.
+    /// The table is full.
     #[error("no room for another path MTU: the limit is {MAX_PATH_MTUS}")]
     Full,
-    /// There is none to remove.
+    /// No such path MTU is set.
     #[error("no path MTU for {0}; `show ip pmtu' lists them")]
     Unknown(String),
-    /// There is no such table.
+    /// The table does not exist.
     #[error(transparent)]
     Table(#[from] RouteError),
 }

@@ -150,7 +150,7 @@ pub(crate) struct Request {
     pub(crate) table: Option<TableId>,
     /// Requests per interval.
     pub(crate) burst: u32,
-    /// How long to wait for answers after the last request.
+    /// Time to wait for answers after the last request.
     pub(crate) patience: Duration,
 }
 
@@ -243,7 +243,7 @@ fn no_source<A: Address>(c: &Control, sw_if: SwIfIndex) -> CliError {
     ))
 }
 
-/// How a session sends: by which source, and by whose table.
+/// Source and table by which a session sends.
 struct Sender {
     from: IpAddr,
     rx_if: SwIfIndex,
@@ -315,9 +315,9 @@ enum ReplyState {
 /// Classification of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Match {
-    /// In time; round-trip time in ticks.
+    /// Reply in time; round-trip time in ticks.
     Answer(u64),
-    /// After the request was counted as lost; round-trip time in ticks.
+    /// Reply after the request was counted as lost; round-trip time in ticks.
     Late(u64),
     /// A further reply; round-trip time in ticks.
     Duplicate(u64),
@@ -453,7 +453,7 @@ pub(crate) struct Ping {
     timeout: u64,
     request: Request,
     stats: Stats,
-    /// When the next requests are due, and when the last ones were sent.
+    /// Times when the next requests are due, and when the last ones were sent.
     next: Option<(Instant, Instant)>,
 }
 
@@ -509,7 +509,7 @@ impl Ping {
             due += self.request.interval;
             last = now;
         }
-        // After a long delay, missed requests are not made up for.
+        // Missed requests are not made up for after a long delay.
         if room == 0 {
             due = due.max(now);
         }

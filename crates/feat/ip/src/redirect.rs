@@ -17,7 +17,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 /// Packets of all interfaces that have no redirect of their own. No packet comes by this index.
 pub const ALL: SwIfIndex = SwIfIndex(0);
 
-/// Where punted packets of a version go, as workers read it.
+/// Targets of a version's punted packets, as workers read them.
 #[derive(Debug)]
 pub struct Redirects<A: 'static> {
     by_rx: BTreeMap<SwIfIndex, Dpo>,
@@ -49,13 +49,13 @@ struct State<A: 'static> {
     known: Redirected,
 }
 
-/// Why a redirect is refused.
+/// Reason why a redirect is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RedirectError {
-    /// There are no paths, or one that cannot be used.
+    /// The redirect has no paths, or one that cannot be used.
     #[error("a redirect needs a path that leads on: a next hop, or an interface")]
     NoPath,
-    /// There is none to remove.
+    /// No such redirect is set.
     #[error("packets of {0} are not redirected; `show {1} punt redirect' lists what is")]
     Unknown(String, &'static str),
     /// The interface does not exist.

@@ -24,7 +24,7 @@ pub fn begin<A: Address>(c: &mut Control, table: TableId) -> Result<(), RouteErr
 }
 
 /// Deletes the configured routes that were not added since [`begin`]; none if that was not called.
-/// Then calls `done`, after several slices if there are many routes.
+/// Calls `done` at the end, after several slices if there are many routes.
 ///
 /// # Errors
 /// [`RouteError::NoTable`].

@@ -12,7 +12,7 @@ use thalweg_graph::{BuildCx, Built, ErrorCode, FrameVerdict, Node, NodeCx, NodeI
 pub trait Leaving: Packets {
     /// Packets to groups leave by the node, too.
     const HAS_GROUPS: bool;
-    /// There is no headroom for the link header.
+    /// The packet has no headroom for the link header.
     const NO_ROOM: ErrorCode;
     /// The next hop was lost.
     const LOST: ErrorCode;

@@ -540,7 +540,7 @@ fn routes<A: Address>(
         for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
             let name = via.place.interface().copied().unwrap_or_default();
             let text = format!("there is no interface `{name}' in this document");
-            // One path of several is wrong by itself.
+            // One path of several is wrong.
             let path = match found.node.list() {
                 [] => found.path.clone(),
                 _ => format!("{}[{i}]", found.path),
@@ -604,7 +604,7 @@ fn named_table<A: Address>(via: &Via<'_>) -> Option<(Version, TableId)> {
 struct Order<'a, A> {
     routes: HashMap<Prefix<A>, &'a [Via<'a>]>,
     connected: HashSet<Prefix<A>>,
-    /// Lengths of prefixes that there are, longest first.
+    /// Lengths of existing prefixes, longest first.
     lengths: Vec<u8>,
     /// Routes that cover the next hops seen so far: very many routes may have the same.
     covers: RefCell<HashMap<A, Option<Prefix<A>>>>,

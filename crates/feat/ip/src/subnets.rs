@@ -28,7 +28,6 @@ impl<A: Address, T> Subnets<A, T> {
         self.0.insert(subnet.addr(), (subnet, of));
     }
 
-    /// Removes a subnet.
     pub(crate) fn remove(&mut self, subnet: Prefix<A>) {
         self.0.remove(&subnet.addr());
     }

@@ -15,7 +15,7 @@ use thalweg_tables::{Address, LpmError, Prefix};
 /// One table.
 pub(crate) type Table<A> = rib::Table<A, Leaves<A>>;
 
-/// Why a route or table request failed.
+/// Reason why a route or table request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
     /// The router does not have this version of IP.
@@ -71,7 +71,7 @@ impl<A: Address> Ip<A> {
         self.tables.get_mut(&id).ok_or(missing)
     }
 
-    /// Why there is no table with an id.
+    /// Returns the reason why there is no table with an id.
     pub(crate) fn no_table(&self, id: TableId) -> RouteError {
         let version = Version::of::<A>();
         match self.family {
@@ -270,7 +270,7 @@ pub struct Followed {
 }
 
 /// Follows paths as those of a route in table 0 are: next hops without an interface by the routes
-/// that lead there. Equal paths share an object. Until [`unfollow`].
+/// that lead there. Equal paths share an object. Ends with [`unfollow`].
 ///
 /// # Errors
 /// If a path can never lead anywhere.
@@ -295,8 +295,8 @@ pub fn unfollow<A: Address>(c: &Control, followed: Followed) {
     }
 }
 
-/// Has subscribers of [`WatchedRoutes`](thalweg_fib::WatchedRoutes) hear of changes of a prefix's
-/// route, or no longer.
+/// Starts or stops events of [`WatchedRoutes`](thalweg_fib::WatchedRoutes) about changes of a
+/// prefix's route.
 ///
 /// # Errors
 /// If the table does not exist.
@@ -490,10 +490,10 @@ pub fn set_found_route<A: Address>(
     Ok(())
 }
 
-/// Sets whether a resolved neighbour, written (static) or heard, is to have a host route, so that
-/// packets to it bypass the subnet's glean entry;
-/// [`Table::set_neighbor`](rib::Table::set_neighbor) says when it has one. Returns the interface
-/// whose neighbour keeps the address from this one, in the interface's table.
+/// Sets whether a resolved neighbour, written (static) or heard, needs a host route, so that
+/// packets to it bypass the subnet's glean entry; [`Table::set_neighbor`](rib::Table::set_neighbor)
+/// says when it has one. Returns the interface whose neighbour keeps the address from this one, in
+/// the interface's table.
 pub fn set_neighbor_route<A: Address>(
     c: &mut Control,
     sw_if: SwIfIndex,
@@ -517,7 +517,7 @@ pub fn set_neighbor_route<A: Address>(
     rival
 }
 
-/// Calls a function for each neighbour of an interface that is to have host routes.
+/// Calls a function for each neighbour of an interface that needs host routes.
 fn for_neighbors<A: Address>(
     c: &Control,
     ip: &mut Ip<A>,

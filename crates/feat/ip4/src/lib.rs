@@ -53,7 +53,8 @@ pub static FEATURE: Feature = Feature {
         &ArcDecl { name: "ip4-local", key: ArcKey::Rx, end: "ip4-local-end-of-arc" },
         &ArcDecl { name: "ip4-punt", key: ArcKey::Rx, end: "punt-dispatch" },
         &ArcDecl { name: "ip4-drop", key: ArcKey::Rx, end: "error-drop" },
-        // After the checks of TTL, MTU and DF, before fragmenting and the link header.
+        // The arc comes after the checks of TTL, MTU and DF, before fragmenting and the link
+        // header.
         &ArcDecl { name: "ip4-output", key: ArcKey::Tx, end: "ip4-rewrite-out" },
     ],
     commands: cli::COMMANDS,

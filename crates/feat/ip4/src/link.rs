@@ -27,7 +27,7 @@ impl Packets for Ipv4Packets {
     }
 }
 
-/// How the length of a packet above the MTU is dealt with.
+/// Treatment of a packet above the MTU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Length {
     /// The segments of a GSO packet suit the MTU.

@@ -33,10 +33,10 @@ impl std::fmt::Display for Range {
     }
 }
 
-/// Why a change of proxy ARP is refused.
+/// Reason why a change of proxy ARP is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// There is no such table.
+    /// The table does not exist.
     #[error("no IPv4 table {0}; `ip table add {0}` makes one")]
     NoTable(TableId),
     /// The last address is before the first.
@@ -47,10 +47,10 @@ pub enum ProxyError {
         /// Last address.
         last: Ipv4Addr,
     },
-    /// There is no room.
+    /// The list is full.
     #[error("no room for another range of proxy ARP: the limit is {MAX_RANGES}")]
     Full,
-    /// There is no such range.
+    /// The range does not exist.
     #[error("no such range {0}; `show arp proxy` lists them")]
     Unknown(Range),
     /// The interface does not exist.

@@ -24,7 +24,7 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the word for it, as VPP has it.
+    /// Returns VPP's word for it.
     pub fn word(self) -> &'static str {
         match self {
             State::Tentative => "TENTATIVE",
@@ -34,7 +34,7 @@ impl State {
     }
 }
 
-/// How addresses are tested.
+/// Way in which addresses are tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Solicitations sent for each, 1 to 10.
@@ -75,7 +75,7 @@ pub struct Entry {
     pub state: State,
     /// Solicitations sent.
     pub sent: u8,
-    /// When the next one is due, or the test ends.
+    /// Time when the next one is due, or the test ends.
     pub next: Instant,
 }
 
@@ -83,7 +83,7 @@ pub struct Entry {
 #[derive(Default)]
 struct Dad {
     config: Option<Config>,
-    /// By interface and address, those of interfaces that are up.
+    /// Entries by interface and address, those of interfaces that are up.
     entries: BTreeMap<Key, Entry>,
     /// Addresses that are being tested, by the time of the next step.
     due: BTreeSet<(Instant, Key)>,
@@ -238,7 +238,7 @@ pub(crate) fn follow(c: &mut Control, sw_if: SwIfIndex) {
         c.publish(Changed { sw_if, ip: *ip, state: State::Tentative, sent });
     }
     if !new.is_empty() {
-        // Workers have heard of the addresses when the first solicitation is sent.
+        // Workers know the addresses when the first solicitation is sent.
         arm(c, Duration::ZERO);
     }
 }
@@ -366,7 +366,7 @@ impl Section<Control> for DadSettings {
         let (transmits, ms) = (number("transmits", 1), number("delay-ms", 1000));
         let (whole, part) = (ms / 1000, ms % 1000);
         let set = format!("set ip6 dad enable transmits {transmits} delay {whole}.{part:03}");
-        // Before addresses come.
+        // The item comes before addresses.
         let item = Item::new(rank::BEFORE_CREATE, "ip6-dad", found.path, set);
         out.add(item.unset("set ip6 dad disable"));
     }

@@ -56,7 +56,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// For a node, in its `build` function.
+    /// Creates it for a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Sources {
         Sources { tables: cx.shared(), addrs: cx.shared() }
@@ -87,7 +87,7 @@ pub(crate) fn repr(cause: IcmpCause) -> Icmp6Repr {
 pub fn may_answer(packet: &Ipv6View<'_>, by_group: bool, cause: IcmpCause) -> bool {
     let (src, dst) = (packet.src(), packet.dst());
     let to_group = by_group || dst.is_multicast();
-    // So that the MTU can be found for multicast, and options that all must know are refused.
+    // Errors for multicast let senders find the MTU, and refuse options that all must know.
     let for_groups = cause.kind == kind::PACKET_TOO_BIG
         || (cause.kind, cause.code) == (kind::PARAMETER_PROBLEM, 2);
     let is_one = !src.is_unspecified() && !src.is_multicast() && src != Ipv6Addr::LOCALHOST;

@@ -53,7 +53,7 @@ pub static FEATURE: Feature = Feature {
         &ArcDecl { name: "ip6-icmp-error-reply", key: ArcKey::Rx, end: "ip6-lookup" },
         &ArcDecl { name: "ip6-punt", key: ArcKey::Rx, end: "punt-dispatch" },
         &ArcDecl { name: "ip6-drop", key: ArcKey::Rx, end: "error-drop" },
-        // After the checks of hop limit and MTU, before the link header.
+        // The arc comes after the checks of hop limit and MTU, before the link header.
         &ArcDecl { name: "ip6-output", key: ArcKey::Tx, end: "ip6-rewrite-out" },
     ],
     commands: cli::COMMANDS,

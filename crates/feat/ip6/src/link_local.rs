@@ -24,7 +24,7 @@ use thalweg_tables::{Ipv6Prefix, Leaf, Lpm6, Lpm6Config, Lpm6Reader, LpmError, P
 /// An interface that speaks IPv6.
 struct On {
     own: Ipv6Addr,
-    /// The address that it got by itself; it stays when the MAC address changes.
+    /// Address that it got automatically; it stays when the MAC address changes.
     automatic: Ipv6Addr,
     glean: Option<Dpo>,
 }
@@ -33,7 +33,7 @@ struct On {
 struct LinkLocals {
     /// Addresses that users have chosen.
     configured: BTreeMap<SwIfIndex, Ipv6Addr>,
-    /// Addresses of interfaces' twins in Linux, which stand in for automatic ones.
+    /// Addresses of interfaces' twins in Linux, which replace automatic ones.
     followed: BTreeMap<SwIfIndex, Ipv6Addr>,
     on: BTreeMap<SwIfIndex, On>,
     table: Lpm6,
@@ -69,11 +69,11 @@ pub(crate) fn eui64(mac: MacAddr) -> Ipv6Addr {
     Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(id))
 }
 
-/// The address that an interface gets by itself.
+/// Returns the automatic address of an interface.
 fn automatic(view: &InterfaceView) -> Ipv6Addr {
     match view.ethernet {
         true => eui64(view.mac),
-        // Not unique by its making, so the bit that says so is clear.
+        // The identifier is not unique by its making: the bit for unique ones is clear.
         false => {
             let id = random_seed() & !(1 << 57);
             Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(id))
@@ -175,7 +175,7 @@ pub fn change(
 }
 
 /// Gives an interface the link-local address of its twin in Linux in place of the automatic one,
-/// or the automatic one again. One that a user has chosen stays. This is no part of the
+/// or the automatic one again. One that a user has chosen stays. The address is no part of the
 /// configuration.
 ///
 /// # Errors

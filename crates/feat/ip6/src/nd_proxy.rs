@@ -17,13 +17,13 @@ use thalweg_tables::Prefix;
 /// Maximum number of addresses.
 pub const MAX_PROXIES: usize = 1024;
 
-/// Why a change is refused.
+/// Reason why a change is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NdProxyError {
     /// The address is no host's of other links.
     #[error("{0} is not the address of a host that others can reach")]
     Unusable(Ipv6Addr),
-    /// There is no room.
+    /// The table is full.
     #[error("no room for another proxied address: the limit is {MAX_PROXIES}")]
     Full,
     /// The address is not proxied.
@@ -32,7 +32,7 @@ pub enum NdProxyError {
     /// The interface does not exist.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// There is no room for its route.
+    /// No room is left for its route.
     #[error(transparent)]
     Route(#[from] RouteError),
 }
@@ -63,7 +63,7 @@ impl Proxied {
         self.by_interface.range(all).map(|(_, ip)| *ip).collect()
     }
 
-    /// Interfaces of a table behind which a host is said to be.
+    /// Interfaces of a table that a host is configured behind.
     fn of_host(&self, ip: Ipv6Addr, table: TableId) -> impl Iterator<Item = SwIfIndex> + '_ {
         let all = self.all.range((ip, SwIfIndex(0))..=(ip, SwIfIndex(u32::MAX)));
         all.filter(move |(_, at)| **at == table).map(|((_, sw_if), _)| *sw_if)
@@ -93,7 +93,7 @@ pub fn list(c: &Control) -> Vec<(Ipv6Addr, SwIfIndex)> {
     c.state::<Proxied>().borrow().all.keys().copied().collect()
 }
 
-/// Writes a table's route to a host, by all interfaces where it is said to be.
+/// Writes a table's route to a host, by all interfaces that it is configured behind.
 fn route(c: &mut Control, table: TableId, ip: Ipv6Addr) -> Result<(), RouteError> {
     let paths = {
         let proxied = c.state::<Proxied>();
@@ -175,7 +175,7 @@ pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdP
     let Some(table) = gone else {
         return Err(NdProxyError::Unknown(ip, c.interface_name(sw_if)));
     };
-    // With one path less, or none; the table may be gone, and the route with it.
+    // The route has one path less, or none; the table may be gone, and the route with it.
     let _ = route(c, table, ip);
     set_proxies(c, &[answer(ip, sw_if, table, false)]);
     Ok(())

@@ -19,7 +19,6 @@ pub fn add(c: &mut Control, part: Part) {
     c.state::<Parts>().borrow_mut().0.push(part);
 }
 
-/// Returns all parts.
 pub(crate) fn parts(c: &Control) -> Vec<Part> {
     c.state::<Parts>().borrow().0.clone()
 }

@@ -34,7 +34,7 @@ struct Wish {
 #[derive(Default)]
 pub(crate) struct Watchers {
     all: Subscribers<Wish>,
-    /// When they are sent what has changed; `None` without subscribed clients.
+    /// Time when they are sent what has changed; `None` without subscribed clients.
     timer: Option<TimerId>,
     /// Interval between events.
     pub(crate) delay: Delay,

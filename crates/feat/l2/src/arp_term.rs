@@ -101,7 +101,7 @@ impl ArpTable {
 /// Main-thread state about hosts that ask.
 pub(crate) struct ArpState {
     writer: snapshot::Writer<ArpTable>,
-    /// When a client was last sent a host's addresses.
+    /// Time when a client was last sent a host's addresses.
     heard: HashMap<(IpAddr, MacAddr, SwIfIndex), Instant>,
     lost: u64,
 }
@@ -111,7 +111,7 @@ const QUIET: Duration = Duration::from_secs(10);
 /// Hosts remembered meanwhile.
 const MAX_HEARD: usize = 1 << 14;
 
-/// The topic of who asks.
+/// Topic of hosts that ask.
 pub(crate) struct ArpTopic(pub(crate) Topic);
 
 pub(crate) fn init(c: &mut Control) {
@@ -243,7 +243,7 @@ fn heard(c: &mut Control, event: &Event) {
     }
 }
 
-/// Number of hosts that clients do not hear of, as too many asked.
+/// Number of hosts that clients are not notified of, as too many asked.
 pub(crate) fn lost(c: &Control) -> u64 {
     c.state::<ArpState>().borrow().lost
 }
@@ -256,7 +256,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     proptest! {
-        /// Against a map.
+        /// The table behaves like a map.
         #[test]
         fn addresses_are_those_last_set(
             steps in prop::collection::vec((0u16..3, 0u8..40, any::<bool>(), 0u8..4), 1..300),

@@ -134,7 +134,7 @@ pub struct Domain {
     /// Addresses that it answers for.
     pub(crate) arp: BTreeMap<IpAddr, MacAddr>,
     learned: u32,
-    /// Address of its BVI, as the table has it.
+    /// Address of its BVI in the table.
     bvi_mac: Option<MacAddr>,
 }
 
@@ -189,7 +189,7 @@ impl Domain {
     pub(crate) fn group(&self, sw_if: SwIfIndex) -> u8 {
         self.ports.get(&sw_if).map_or(0, |port| port.group)
     }
-    /// Returns the flags of a port; all for an interface that is none.
+    /// Returns the flags of a port; all for an interface that is no port.
     pub fn flags(&self, sw_if: SwIfIndex) -> PortFlags {
         self.ports.get(&sw_if).map_or(PortFlags::ALL, |port| port.flags)
     }
@@ -247,7 +247,7 @@ pub struct Counts {
     pub aged: u64,
     /// Addresses not learned, as the table or the learn limit was full.
     pub refused: u64,
-    /// Changes that clients do not hear of, as too many wait to be sent.
+    /// Changes that clients are not notified of, as too many wait to be sent.
     pub untold: u64,
 }
 
@@ -292,8 +292,8 @@ pub struct Bridges {
     learned_on: BTreeMap<SwIfIndex, u32>,
     /// Position of the scan for entries that make room.
     room_at: u32,
-    /// Maximum number of learned addresses of all bridge domains, while a client that is subscribed
-    /// says so.
+    /// Maximum number of learned addresses of all bridge domains, as a subscribed client has set
+    /// it.
     watch_limit: Option<u32>,
     /// Changes not yet sent, while a client is subscribed.
     changes: Option<VecDeque<(MacAddr, SwIfIndex, MacChange)>>,
@@ -574,9 +574,9 @@ impl Bridges {
     }
 
     /// Makes room for an address that a port has learned, if learning has filled the table: those
-    /// of the port that has learned most go, unless that is this one. So a flood of invented
-    /// addresses leaves the other ports what they need. Some entries are left for configured ones,
-    /// and until workers no longer read those that go.
+    /// of the port that has learned most go, unless that is this one. A flood of invented addresses
+    /// leaves the other ports what they need. Some entries are left for configured ones, and until
+    /// workers no longer read those that go.
     fn make_room(&mut self, readers: &Readers, sw_if: SwIfIndex) -> bool {
         let limit = self.macs.limit();
         if self.macs.len() < limit - limit / SPARE {
@@ -775,7 +775,7 @@ impl Bridges {
         self.by_key(MacKey::new(self.get(bridge)?.number, mac.0))
     }
 
-    /// Returns the address of a bridge domain's BVI, as the table has it.
+    /// Returns the address of a bridge domain's BVI in the table.
     pub(crate) fn bvi_address(&self, id: u32) -> Option<MacAddr> {
         self.get(id)?.bvi_mac
     }

@@ -9,7 +9,7 @@ use thalweg_tables::mac::MacError;
 /// Largest bridge domain id.
 pub const MAX_BRIDGE_ID: u32 = (1 << 24) - 1;
 
-/// Why a layer 2 request failed.
+/// Reason why a layer 2 request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum L2Error {
     /// The interface does not exist or does not support the request.
@@ -44,7 +44,7 @@ pub enum L2Error {
     /// The MAC address is not unicast.
     #[error("a unicast MAC address expected, not a multicast or zero address")]
     NotUnicast,
-    /// The tag cannot be said in a document.
+    /// A document cannot express the tag.
     #[error("a tag has up to 63 bytes, without quotes and control characters")]
     Tag,
     /// The address is not in the table.

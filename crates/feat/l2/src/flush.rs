@@ -45,7 +45,6 @@ impl FlushFilter {
 /// Receives the number of entries flushed.
 pub(crate) type Done = Box<dyn FnOnce(u32)>;
 
-/// A flush.
 struct FlushJob {
     filter: FlushFilter,
     /// Entries with this serial or a later one stay.
@@ -199,7 +198,7 @@ fn run_slice(c: &mut Control) {
     if over {
         let left = state.borrow_mut().bridges.left();
         left.into_iter().for_each(|port| interface::free_index(c, port));
-        // There may be room to learn again.
+        // The table may have room to learn again.
         table::publish_room(c);
     }
     if more {

@@ -1,7 +1,7 @@
 //! MAC learning and aging.
 //!
 //! A worker that receives a frame from an unknown or moved address sends an event (rate limited per
-//! address), and only the main thread writes the table. So bridging needs no lock, and a flood of
+//! address), and only the main thread writes the table. Bridging thus needs no lock, and a flood of
 //! new addresses costs the main thread's time, not the workers'.
 
 use crate::bridges::{Learned, MAX_ADDRESSES};

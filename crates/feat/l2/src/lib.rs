@@ -314,7 +314,7 @@ pub fn set_bridge(
     Ok(())
 }
 
-/// Checks that a tag can be said in a command line and in a document.
+/// Checks that a command line and a document can express a tag.
 ///
 /// # Errors
 /// [`L2Error::Tag`].

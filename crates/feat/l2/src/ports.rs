@@ -43,9 +43,9 @@ pub(crate) mod bit {
     pub(super) const FLOOD: u32 = 1 << 2;
     pub(super) const XCONNECT: u32 = 1 << 1;
     pub(super) const DROP: u32 = 1;
-    /// On the way out: tags are checked.
+    /// Tags are checked on the way out.
     pub(crate) const EFP_FILTER: u32 = 1 << 6;
-    /// On the way out: the frame is sent.
+    /// The frame is sent on the way out.
     pub(super) const OUTPUT: u32 = 1;
 
     /// Features that can be switched for each port.
@@ -102,7 +102,7 @@ pub fn port_flags(c: &Control, sw_if: SwIfIndex) -> Result<u32, DeviceError> {
 
 /// Has an interface in layer 2 drop frames that it would send with tags other than its own: those
 /// that it would not receive, and, before it changes tags back, those without the tags that it
-/// gives to frames. Or ends that.
+/// gives to frames. `on`: false ends that.
 ///
 /// # Errors
 /// If the interface does not exist or carries no Ethernet frames.

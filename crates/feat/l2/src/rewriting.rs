@@ -204,7 +204,7 @@ impl<S: Side> Retag<S> {
 
     #[inline]
     fn one(rewriting: Option<&Rewriting>, mut p: PktMut<'_>) -> Verdict {
-        // The rewrite may have gone since the packet came; where it was to go, too.
+        // The rewrite and the destination may have gone since the packet came.
         if let Some(tags) = rewriting.and_then(S::checked)
             && !begins_with(p.data(), tags)
         {

@@ -31,7 +31,7 @@ pub(crate) struct Port {
     pub(crate) sender: SwIfIndex,
 }
 
-/// How a port changes the tags of its frames, and where these go on to.
+/// Change that a port makes to the tags of its frames, and their next node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rewriting {
     /// Change of frames that it receives.
@@ -59,7 +59,7 @@ pub(crate) struct Member {
 /// The ports of a bridge domain, in any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
-    /// By place, from 0; those behind the last are what they were.
+    /// Members by place, from 0; those behind the last are what they were.
     rows: CowTable<Member>,
     count: u32,
 }
@@ -136,7 +136,7 @@ pub struct L2Table {
     filters: CowTable<Option<NodeId>>,
     /// Places of ports among the members of their bridge domains.
     places: CowTable<u32>,
-    /// By number, from 1.
+    /// Bridges by number, from 1.
     bridges: CowTable<Option<Arc<Bridge>>>,
     learn: NodeId,
     forward: NodeId,
@@ -189,7 +189,7 @@ impl L2Table {
     }
     /// Returns the node that frames to a port in layer 2 go to in place of its output node, if one
     /// takes them: it changes or checks their tags first, or passes them on to the router, as a BVI
-    /// leads there. Such a node reads the tx interface.
+    /// leads there. That node reads the tx interface.
     pub fn before_output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
         let port = self.port(sw_if);
         port.next?;
@@ -206,7 +206,7 @@ impl L2Table {
         port.output == Some(self.bvi_input)
     }
 
-    /// Changes a bridge domain; makes it if there is none of that number.
+    /// Changes a bridge domain; makes it if the number is new.
     fn change(&mut self, number: u16, change: impl FnOnce(&mut Bridge)) {
         let mut bridge = self.bridge(number).clone();
         change(&mut bridge);
@@ -411,7 +411,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Against a map: members are those that joined and have not left, whatever their places.
+        /// The table behaves like a map: members are those that joined and have not left, whatever
+        /// their places.
         #[test]
         fn members_come_and_go(
             steps in prop::collection::vec((1u32..400, 0u16..3, any::<bool>()), 1..300),

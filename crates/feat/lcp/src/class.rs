@@ -81,7 +81,7 @@ impl Class {
     /// The packets per second of an interface that pass on each worker without a setting.
     pub const fn usual_rate(self) -> u32 {
         match self {
-            // As many segments as a host takes: each is one packet here.
+            // A host takes this number of segments: each is one packet here.
             Class::Bgp | Class::Tcp => 200_000,
             Class::Bfd => 20_000,
             Class::Ospf | Class::Isis => 5_000,
@@ -181,8 +181,8 @@ pub fn osi_protocol(payload: &[u8]) -> Option<u8> {
     }
 }
 
-/// Returns whether a host that hears of neighbours wants an ARP packet, too: a reply, or what a
-/// host says of itself unasked (RFC 5227 section 3).
+/// Returns whether a host that is notified of neighbours wants an ARP packet, too: a reply, or what
+/// a host says of itself unasked (RFC 5227 section 3).
 #[must_use]
 pub fn is_news(packet: &[u8]) -> bool {
     arp::ArpView::parse(packet)

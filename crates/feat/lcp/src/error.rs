@@ -1,4 +1,4 @@
-//! Why a pair could not be made or deleted.
+//! Reason why a pair could not be made or deleted.
 
 use std::io;
 use thalweg_device::DeviceError;
@@ -6,7 +6,7 @@ use thalweg_device_tap::Error as TapError;
 use thalweg_engine::setting::Refused;
 use thalweg_fib::FibError;
 
-/// Why a pair could not be made or deleted.
+/// Reason why a pair could not be made or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The interface has a pair.
@@ -26,7 +26,7 @@ pub enum Error {
     /// The interface cannot have a twin.
     #[error("interface `{0}' is the router's own: it has no twin")]
     Local(String),
-    /// There are too many.
+    /// The table of pairs is full.
     #[error("there are {0} pairs, the most: `lcp delete' makes room")]
     Full(usize),
     /// A tunnel needs a TUN device.
@@ -58,7 +58,7 @@ pub enum Error {
         /// The interface with the parent's frames.
         parent: String,
     },
-    /// There is no sub-interface for the outer tag of two.
+    /// The outer tag of two has no sub-interface.
     #[error(
         "`{sub}' has two tags: a sub-interface of `{parent}' with the outer one, {outer} exact-match, \
          needs a twin first"
@@ -108,7 +108,7 @@ pub enum Error {
     /// The interface does not exist, or could not be changed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// There is no forwarding object.
+    /// No forwarding object could be made.
     #[error(transparent)]
     Fib(#[from] FibError),
 }

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_enters_has_nothing_before_it() {
-        // Out of a pseudowire, behind labels.
+        // Frames come out of a pseudowire, behind labels.
         let inner = [&[9; 22][..], &OSPF].concat();
         assert_eq!(received(&inner[14..], 36, true), Some(14));
         // A port's tag was removed; the rest would be a header with a tag of the sender's choice.

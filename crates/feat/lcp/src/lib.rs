@@ -1,13 +1,13 @@
 //! Linux control plane: interfaces have twins in the kernel, for routing daemons and other programs
-//! that know nothing of the router.
+//! that do not know the router.
 //!
 //! A *pair* is an interface (VPP: *phy*) with its *twin*, a device of the kernel, and the router's
 //! end of that (VPP: *host*), a TAP.
 //!
 //! * [`pairs`]: the pairs, by commands, messages and documents; [`table`]: as workers read them.
-//! * [`nodes`]: what an interface receives for the router, and the router has no use for, goes to
-//!   the twin as it came; what the kernel sends by the twin leaves by the interface as it was
-//!   written, past the features for output.
+//! * [`nodes`]: packets to the router that it does not handle itself go to the twin as they came;
+//!   what the kernel sends by the twin leaves by the interface as it was written, past the features
+//!   for output.
 //! * [`class`], [`gate`]: punted packets have classes, each with a limit per interface.
 //! * [`sync`]: the state of an interface is passed to its twin.
 //! * [`routes`]: routes of the kernel over twins are the router's.

@@ -231,7 +231,7 @@ fn upper(c: &Control, view: &InterfaceView, of: TagMatch) -> Result<(SwIfIndex, 
 }
 
 /// The kernel's rules for the names of devices (`dev_valid_name`); `%` stands for a number there. A
-/// document has to be able to say it, too.
+/// document must be able to express it, too.
 fn is_name(name: &str) -> bool {
     let odd = |b: u8| b.is_ascii_whitespace() || b.is_ascii_control() || b"/:%".contains(&b);
     (1..=LONGEST_NAME).contains(&name.len())

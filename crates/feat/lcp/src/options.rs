@@ -13,7 +13,7 @@ pub struct Options {
     pub namespace: Option<String>,
     /// The router's state is passed to twins.
     pub sync: bool,
-    /// So are addresses that an interface borrows.
+    /// Addresses that an interface borrows are passed to twins, too.
     pub sync_unnumbered: bool,
     /// Sub-interfaces get twins when they are made.
     pub auto_subint: bool,

@@ -14,7 +14,7 @@ use thalweg_graph::Control;
 /// Most pairs: all TAPs that there can be, and as many sub-interfaces again.
 pub const MAX_PAIRS: usize = 8192;
 
-/// How the twin of an interface was made.
+/// Origin of an interface's twin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// A TAP device.
@@ -59,9 +59,9 @@ pub struct Pair {
     pub name: String,
     /// Its network namespace; `None` for the router's own.
     pub namespace: Option<String>,
-    /// How it was made.
+    /// Origin of the twin.
     pub made: Made,
-    /// By which IPv4 and IPv6 packets of the twin leave.
+    /// Forwarding objects by which IPv4 and IPv6 packets of the twin leave.
     pub to: [Dpo; 2],
     /// Counters of punted packets.
     pub(crate) counts: Arc<[OfWorker]>,

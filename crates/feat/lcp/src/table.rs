@@ -21,12 +21,12 @@ pub struct Twin {
     pub has_no_device: bool,
 }
 
-/// The interface that a twin stands for.
+/// Interface of a twin.
 #[derive(Clone, Copy, Debug)]
 pub struct Original {
     /// The interface.
     pub phy: SwIfIndex,
-    /// By which IPv4 and IPv6 packets leave.
+    /// Forwarding objects by which IPv4 and IPv6 packets leave.
     pub to: [Dpo; 2],
 }
 
@@ -48,7 +48,7 @@ impl Table {
         self.twins.get(phy)?.as_ref()
     }
 
-    /// Returns the interface that a router's end stands for.
+    /// Returns the interface of a router's end.
     #[inline]
     pub fn original(&self, host: SwIfIndex) -> Option<&Original> {
         self.originals.get(host)?.as_ref()

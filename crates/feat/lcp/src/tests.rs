@@ -186,8 +186,8 @@ fn frames_that_enter_by_a_bvi_arrive_without_what_is_before_them() {
     let hello = packet([224, 0, 0, 5].into(), 1, 89);
     passes(&mut lab, 0, 2, framed(bvi, host_mac(0, 2), ethertype::IPV4, &ospf));
     passes(&mut lab, 0, 2, framed(group, host_mac(0, 2), ethertype::IPV4, &hello));
-    // Behind a tag that is removed. With what is left of it the second one would have a tag of the
-    // sender's choice.
+    // The tag is behind one that is removed. With what is left of it the second one would have a
+    // tag of the sender's choice.
     lab.ok("set interface l3 test0");
     lab.cli("create sub-interfaces test0 100");
     lab.ok("set interface state test0.100 up");
@@ -197,7 +197,7 @@ fn frames_that_enter_by_a_bvi_arrive_without_what_is_before_them() {
         let sent = lab.exchange(0, vec![tagged]);
         assert_eq!(sent, [(2, framed(group, from, ethertype::IPV4, &hello))]);
     }
-    // From the twin to the bridge, as it is written there.
+    // Answers go from the twin to the bridge, as they are written there.
     let answer = framed(host_mac(0, 2), bvi, ethertype::IPV4, &packet(ip4::ip(0, 2), 1, 89));
     let sent = lab.exchange(2, vec![answer.clone()]);
     let tagged = [&answer[..12], &[0x81, 0, 0, 100], &answer[12..]].concat();
@@ -210,7 +210,8 @@ fn frames_that_enter_by_a_bvi_arrive_without_what_is_before_them() {
 fn packets_of_twins_make_no_circle() {
     let mut lab = lab(1);
     pair(&mut lab, "test1", "test3");
-    // To each interface, from each twin: all leave by their own interface, none is delivered.
+    // Frames come to each interface, and from each twin: all leave by their own interface, none is
+    // delivered.
     let group = ([224, 0, 0, 5].into(), MacAddr([1, 0, 0x5e, 0, 0, 5]));
     let ours = [ip4::ip(0, 1), ip4::ip(1, 1)];
     let all = ours.iter().flat_map(|ip| [our_mac(0), our_mac(1)].map(|mac| (*ip, mac)));

@@ -305,7 +305,7 @@ lab_test! {
         };
         p.ns.ip_batch(&all("add"))?;
         p.until("all of them", |p| p.addresses().len() == count);
-        // Linux has them already.
+        // Linux has them: no order is needed.
         assert_eq!(p.orders(), 0);
         p.ns.ip_batch(&all("delete"))?;
         p.until("none", |p| p.addresses().is_empty());

@@ -1,4 +1,4 @@
-//! Which groups interfaces report, and when they do.
+//! Groups that interfaces report, and times when they do.
 
 use crate::packet;
 use crate::port::Port;
@@ -162,7 +162,7 @@ fn tick(c: &mut Control) {
         let mut messages = Vec::new();
         change(c, sw_if, |port, _, dice| messages = port.poll(now, dice));
         let Ok(view) = interface::view(c, sw_if) else { continue };
-        // Before it has an address that it may use, it says so without one (RFC 3590).
+        // An interface that has no usable address yet reports without one (RFC 3590).
         let src = link_local::usable(c, sw_if).unwrap_or(Ipv6Addr::UNSPECIFIED);
         for message in &messages {
             neighbor::send(c, &view, &packet::frame(view.mac, src, message));

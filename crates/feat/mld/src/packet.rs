@@ -78,7 +78,7 @@ pub(crate) fn frame(mac: MacAddr, src: Ipv6Addr, message: &Message) -> Vec<u8> {
     let ether = EthernetRepr { dst: dst_mac, src: mac, ethertype: ethertype::IPV6 };
     let header =
         Ipv6Repr { hop_limit: HOP_LIMIT, ..Ipv6Repr::new(src, dst, protocol::HOP_BY_HOP, length) };
-    // There is room for both.
+    // The buffer has room for both.
     let _ = ether.emit(&mut out);
     let _ = header.emit(&mut out[HEADER_LEN..]);
     out.extend(HOP_BY_HOP);

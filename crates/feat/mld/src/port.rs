@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use thalweg_tables::random::Random;
 use thalweg_wire::mld::Query;
 
-/// How often a change is reported, and the interval of queries, until a querier says otherwise
-/// (RFC 3810 section 9).
+/// Number of reports of a change, and the interval of queries, until a querier says otherwise (RFC
+/// 3810 section 9).
 const ROBUSTNESS: u8 = 2;
 const QUERY_INTERVAL: Duration = Duration::from_secs(125);
 /// Longest time between repeated reports of a change, by version (RFC 3810 section 9.11, RFC 2710
@@ -47,7 +47,7 @@ pub struct Record {
 /// An answer about one group.
 #[derive(Clone, Debug)]
 struct Answer {
-    /// When it is due.
+    /// Time when it is due.
     at: Instant,
     /// The sources that were asked for; none: all.
     sources: BTreeSet<Ipv6Addr>,
@@ -62,7 +62,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// When the first is due.
+    /// Returns the time when the first is due.
     fn first(&self) -> Option<Instant> {
         self.by_time.first().map(|(at, _)| *at)
     }
@@ -143,13 +143,13 @@ pub struct Port {
     answers: Answers,
     /// Changes that are still to be reported, with the number of times.
     changes: BTreeMap<Ipv6Addr, (Change, u8)>,
-    /// When the next report of changes is due.
+    /// Time when the next report of changes is due.
     next_change: Option<Instant>,
-    /// When the answer about all groups is due.
+    /// Time when the answer about all groups is due.
     answer: Option<Instant>,
-    /// Before this time no answer is sent.
+    /// Time before which no answer is sent.
     quiet_until: Option<Instant>,
-    /// Until when a router of version 1 is there.
+    /// Time until which a router of version 1 is there.
     old_until: Option<Instant>,
     robustness: u8,
     interval: Duration,
@@ -189,7 +189,7 @@ impl Port {
         self.old_until.is_some_and(|until| until > now)
     }
 
-    /// How often it reports a change, and the interval of queries, as the querier says.
+    /// Returns how often it reports a change, and the interval of queries, as the querier says.
     pub fn querier(&self) -> (u8, Duration) {
         (self.robustness, self.interval)
     }
@@ -289,7 +289,7 @@ impl Port {
         self.next_change = None;
     }
 
-    /// When something is due.
+    /// Returns the time when something is due.
     pub fn due(&self) -> Option<Instant> {
         let answers = self.answers.first().into_iter().chain(self.answer).min();
         let answers = answers.map(|at| self.quiet_until.map_or(at, |quiet| at.max(quiet)));
@@ -334,7 +334,7 @@ impl Port {
             packet::reports(all.map(record), out);
         }
         self.changes.retain(|_, (change, left)| {
-            // A leave of version 1 is said once.
+            // A leave of version 1 is sent once.
             *left = if is_old && *change == Change::ToInclude { 0 } else { left.saturating_sub(1) };
             *left > 0
         });
@@ -434,7 +434,7 @@ mod tests {
         port.listen(&set(&[1, 2]), now);
         let joined = [(Change::ToExclude, group(1)), (Change::ToExclude, group(2))];
         assert_eq!((port.due(), records(&port.poll(now, &mut dice))), (Some(now), joined.to_vec()));
-        // One goes before it has been said twice; the other is said for the last time.
+        // One goes before it has been reported twice; the other is reported for the last time.
         let later = now + Duration::from_micros(1);
         port.listen(&set(&[2]), later);
         let left = [(Change::ToInclude, group(1)), (Change::ToExclude, group(2))];
@@ -464,7 +464,7 @@ mod tests {
         let is = |n| (Change::IsExclude, group(n));
         assert_eq!(records(&port.poll(due, &mut dice)), [is(1), is(2)]);
         assert_eq!((port.due(), port.querier()), (None, (2, Duration::from_secs(20))));
-        // About one group; about one that it does not listen to.
+        // One question is about one group; one is about a group that it does not listen to.
         port.heard(&asked(2, 0, group(2)), due, &mut dice);
         port.heard(&asked(2, 0, group(7)), due, &mut dice);
         let due = port.due().unwrap();
@@ -564,7 +564,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in whatever order, all is said in the end, and then it is quiet.
+        /// Everything is reported in the end, in whatever order events come; then the port is
+        /// quiet.
         #[test]
         fn it_ends(
             steps in prop::collection::vec((0u8..4, 0u16..6, 1u8..=2, 0u64..20_000), 1..40),

@@ -17,9 +17,9 @@ use thalweg_wire::mpls::{Label, MAX_LABEL};
 const EOS_IP4: u8 = 0;
 /// The same of IPv6 packets.
 const EOS_IP6: u8 = 1;
-/// That of pseudowires.
+/// The same of pseudowires.
 const EOS_ETHERNET: u8 = 3;
-/// That of labels that are not the bottom.
+/// The same of labels that are not the bottom.
 const EOS_MPLS: u8 = 2;
 
 /// Returns the table and label of a message.

@@ -1,5 +1,5 @@
 //! IP packets whose last label was popped: what is checked of them (RFC 1812 section 5.2.2, RFC
-//! 8200 section 3), and the nodes that have them sent or looked up.
+//! 8200 section 3), and the nodes that send them or look them up.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;
@@ -83,8 +83,8 @@ fn check_ip6(p: &mut PktMut<'_>) -> Result<usize, ErrorCode> {
     Ok(total)
 }
 
-/// As [`check`] for all packets of a frame; returns those that need a closer look. `None`, with
-/// nothing done, if some packet is in several segments.
+/// Checks all packets of a frame like [`check`]; returns those that need a closer look. `None`,
+/// with nothing done, if some packet is in several segments.
 #[inline(always)]
 fn check_all<V: Lanes>(frame: &mut Frame) -> Option<Rows> {
     let chained = frame.flags().contains(Flags::CHAINED);

@@ -1,4 +1,4 @@
-//! Why a request about MPLS fails.
+//! Reason why a request about MPLS fails.
 
 use thalweg_cli::CliError;
 use thalweg_device::DeviceError;
@@ -28,7 +28,7 @@ pub enum MplsError {
     /// The path does not exist.
     #[error("label {0} in MPLS table {1} has no such path")]
     NoPath(String, TableId),
-    /// There are no paths.
+    /// The route has no paths.
     #[error("no paths: `via <next hop> <interface> out-labels <label>'")]
     NoPaths,
     /// Only a single path may be of this kind.

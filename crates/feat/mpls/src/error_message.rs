@@ -60,8 +60,8 @@ pub(crate) fn cause6(cause: IcmpCause) -> IcmpCause {
     }
 }
 
-/// As [`message`], for an IPv6 packet and a cause of ICMPv6. A packet that was too big is quoted
-/// without the stack, for which that message has no place (RFC 4884 section 4).
+/// Builds what [`message`] does, for an IPv6 packet and a cause of ICMPv6. A packet that was too
+/// big is quoted without the stack, for which that message has no place (RFC 4884 section 4).
 pub(crate) fn message6<'b>(
     cause: IcmpCause,
     from: Ipv6Addr,

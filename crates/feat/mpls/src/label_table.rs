@@ -49,7 +49,7 @@ impl Behind {
         Behind { version, uniform: false }
     }
 
-    /// In the place of the label.
+    /// Returns the bits in the place of the label.
     const fn bits(self) -> u32 {
         self.version as u32 | (self.uniform as u32) << 1
     }
@@ -61,16 +61,16 @@ impl Behind {
     }
 }
 
-/// Where such a packet goes.
+/// Destination of such a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum To {
-    /// To an adjacency or group.
+    /// Next: an adjacency or group.
     Sent(Dpo),
-    /// Into a look-up in a table.
+    /// Next: a look-up in a table.
     LookedUp(TableId),
-    /// Into a look-up in the table of the interface that it came by.
+    /// Next: a look-up in the table of the interface that it came by.
     Here,
-    /// Into a look-up as if it had come by another interface.
+    /// Next: a look-up as if it had come by another interface.
     Received(u32),
 }
 
@@ -94,7 +94,7 @@ pub enum Action {
     LookUpMpls(TableId),
     /// Pop, and look the next label up in the same table.
     LookUpMplsHere,
-    /// To the router itself.
+    /// Next: the router itself.
     Punt,
     /// Drop.
     Drop,
@@ -161,7 +161,7 @@ impl Leaves {
         Action::unpack(self.word(entry))
     }
 
-    /// As [`get`](Self::get), as one word.
+    /// Returns what [`get`](Self::get) does, as one word.
     #[inline(always)]
     pub(crate) fn word(&self, entry: Entry) -> u64 {
         let index = entry.0 >> 12 << 1 | entry.0 >> 8 & 1;

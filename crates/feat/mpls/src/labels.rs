@@ -44,7 +44,7 @@ struct Route {
 pub struct LabelView {
     /// The label.
     pub key: Key,
-    /// Its paths; none if every table has it.
+    /// Its paths; none if every table has the label.
     pub vias: Vec<Via>,
     /// The prefix whose route it follows.
     pub bound: Option<Bound>,
@@ -220,7 +220,7 @@ impl Mpls {
 /// Adds a label table, unless it exists; an empty name takes its name away, none leaves it.
 ///
 /// # Errors
-/// If there are too many, or the name cannot be said.
+/// If there are too many, or the name is invalid.
 pub fn add_table(c: &mut Control, id: TableId, name: Option<&str>) -> Result<(), MplsError> {
     // A command line and a document have to say it.
     let odd = |c: char| c.is_control() || c.is_whitespace() || "'\"{}|#\\".contains(c);
@@ -490,7 +490,7 @@ fn follow_some(c: &mut Control) {
     c.after(Duration::ZERO, follow_some);
 }
 
-/// Has what follows a label hear of a change of it.
+/// Notifies followers of a label of its change.
 fn note_change(c: &Control, id: TableId, key: Key) {
     if (id, key.eos) == (TableId(0), false) {
         c.state::<Forwarding>().borrow_mut().label_changed(c, key.label);
@@ -526,7 +526,7 @@ impl Mpls {
             self.bound.remove(&to);
             return self.remove_both(c, id, label);
         };
-        // A connected prefix: the host is looked up. So is what is answered or received.
+        // Connected, answered and received prefixes: the host is looked up.
         let leads_on = |p: &Path| {
             p.kind == PathKind::Normal && (p.next_hop.is_some() || p.via_label.is_some())
         };
@@ -553,7 +553,7 @@ impl Mpls {
             if let Err(e) = self.put(c, id, key, vias, Some(to)) {
                 tracing::warn!("label {key} of {}: {e}", to.prefix());
                 let dropped = vec![Via::Path(Path::special(PathKind::Drop))];
-                // That needs nothing.
+                // A drop needs no room, and cannot fail.
                 let _ = self.put(c, id, key, dropped, Some(to));
             }
         }

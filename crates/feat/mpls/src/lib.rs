@@ -58,7 +58,7 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "mpls-input", key: ArcKey::Rx, end: "mpls-lookup" },
-        // After the check of the MTU, before the link header.
+        // The arc comes after the check of the MTU, before the link header.
         &ArcDecl { name: "mpls-output", key: ArcKey::Tx, end: "mpls-rewrite" },
     ],
     commands: cli::COMMANDS,

@@ -1,4 +1,4 @@
-//! Why labelled packets are punted.
+//! Reason why labelled packets are punted.
 
 use std::sync::Arc;
 use thalweg_engine::punt::{self, Class, Reason, ReasonDecl};
@@ -15,7 +15,6 @@ const fn reason(name: &'static str) -> ReasonDecl {
 static ROUTER_ALERT: ReasonDecl = reason("mpls-router-alert");
 static LOCAL: ReasonDecl = reason("mpls-local");
 
-/// The reasons.
 pub(crate) struct Reasons {
     /// The label says that the router has to look at the packet (RFC 3032 section 2.1).
     pub(crate) router_alert: Reason,

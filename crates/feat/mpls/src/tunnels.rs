@@ -368,7 +368,7 @@ fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
         let left = paths_of(c, user).unwrap_or_default();
         let left: Vec<Path> = left.into_iter().filter(|p| p.sw_if != Some(sw_if)).collect();
         if left.is_empty() {
-            // Once all subscribers have heard of this one.
+            // The tunnel goes once all subscribers have heard of this one.
             c.after(Duration::ZERO, move |c| {
                 if c.state::<Tunnels>().borrow().get(user).is_some() {
                     let _ = interface::delete(c, user);

@@ -13,7 +13,7 @@ use thalweg_wire::mpls::Label;
 /// A path of a label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Via {
-    /// To a next hop, or to where IPv4 routes lead, too.
+    /// Path to a next hop, or to where IPv4 routes lead, too.
     Path(Path),
     /// The IPv6 packet behind the bottom is looked up in a table, or received by an interface.
     Ip6(Path),
@@ -136,7 +136,7 @@ impl Bound {
         Prefix::new(A::from_ip(self.addr)?, self.len).ok()
     }
 
-    /// Has changes of its route be heard of, or no longer.
+    /// Starts or stops events about changes of its route.
     pub(crate) fn watch(self, c: &Control, on: bool) -> Result<(), RouteError> {
         fn in_family<A: Address>(c: &Control, to: Bound, on: bool) -> Result<(), RouteError> {
             to.own::<A>().map_or(Ok(()), |prefix| watch(c, to.table, prefix, on))

@@ -1,5 +1,5 @@
 //! MSS clamping: lowers the maximum segment size that TCP connections through an interface agree
-//! on (RFC 9293 section 3.7.1), for paths whose MTU the hosts do not hear of.
+//! on (RFC 9293 section 3.7.1), for paths whose MTU the hosts do not learn.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -82,9 +82,9 @@ pub struct Clamp {
 /// The limits of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Limits {
-    /// For connections over IPv4.
+    /// Clamp for connections over IPv4.
     pub ip4: Option<Clamp>,
-    /// For connections over IPv6.
+    /// Clamp for connections over IPv6.
     pub ip6: Option<Clamp>,
 }
 

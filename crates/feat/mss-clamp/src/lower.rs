@@ -34,7 +34,7 @@ pub(crate) trait Version: 'static {
     fn describe(packet: &[u8], out: &mut dyn Write);
 }
 
-/// IPv4. Where a packet is a fragment, its first one has the option.
+/// IPv4. The first fragment of a packet has the option.
 pub(crate) struct Ip4;
 
 impl Version for Ip4 {

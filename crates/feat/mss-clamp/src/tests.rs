@@ -69,7 +69,7 @@ fn syns_are_clamped_in_their_directions_only() {
 fn options_are_found_wherever_they_are_and_bad_ones_are_left() {
     let mut lab = lab(1);
     lab.ok("set interface tcp-mss-clamp test0 ip4 rx ip4-mss 536");
-    // At an odd offset, after others, twice: the first counts.
+    // The option is at an odd offset, after others, and twice: the first counts.
     for options in [
         &[1, 2, 4, 0x05, 0xb4, 1, 1, 1][..],
         &[3, 3, 7, 2, 4, 0x05, 0xb4, 0],
@@ -78,7 +78,7 @@ fn options_are_found_wherever_they_are_and_bad_ones_are_left() {
         let packet = pass(&mut lab, ip4::framed(0, 2, &segment(flag::SYN, options).build()));
         assert_eq!(mss_of(&packet), Some(536), "{options:02x?}");
     }
-    // After the end of the list, of a wrong length, none at all.
+    // The option is after the end of the list, of a wrong length, or missing.
     for options in [&[0, 2, 4, 0x05, 0xb4, 0, 0, 0][..], &[2, 3, 0x05, 0], &[1, 1, 1, 2], &[]] {
         let packet = segment(flag::SYN, options).build();
         let passed = pass(&mut lab, ip4::framed(0, 2, &packet));

@@ -82,7 +82,7 @@ pub(crate) fn stored(e: StoreError) -> CliError {
 /// A task that saves or restores sessions.
 pub(crate) struct Storing {
     work: Work,
-    /// Where and how often to save once it has succeeded.
+    /// File and interval of saving once it has succeeded.
     then: Option<(PathBuf, u32)>,
 }
 

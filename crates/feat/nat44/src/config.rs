@@ -44,7 +44,7 @@ impl Timeouts {
     /// Maximum in seconds.
     pub const MAX: u32 = 1_000_000;
 
-    /// In milliseconds, by class number.
+    /// Returns the timeouts in milliseconds, by class number.
     pub fn by_class(&self) -> [Millis; 4] {
         Class::ALL.map(|class| self.of(class) * 1000)
     }
@@ -68,7 +68,7 @@ pub(crate) struct Addresses {
     pub(crate) pooled: HashSet<u32, FastHash>,
     /// Addresses of static mappings, with the number of mappings.
     pub(crate) mapped: CowMap<u32, u32, FastHash>,
-    /// Addresses that mappings leave to their hosts, with the number of mappings. These are no
+    /// Addresses that mappings leave to their hosts, with the number of mappings. They are no
     /// external addresses, but answers to their hosts may need translation.
     pub(crate) kept: CowMap<u32, u32, FastHash>,
 }
@@ -164,7 +164,7 @@ impl Config {
         self.addresses.pooled.insert(address);
     }
 
-    /// Removes a pool address. Another one may be the same, but for twice-NAT.
+    /// Removes a pool address. Another one may have the same address for twice-NAT.
     pub(crate) fn drop_pool(&mut self, address: u32, twice: bool) {
         if twice { &mut self.twice } else { &mut self.pooled }.remove(&address);
         if !self.pooled.contains(&address) && !self.twice.contains(&address) {

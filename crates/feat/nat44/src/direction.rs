@@ -16,16 +16,16 @@ pub(crate) const ERRORS: &str = "nat44-ed-icmp-error-handoff";
 /// Direction of the packets of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
-    /// From inside.
+    /// Packets from inside.
     In2Out,
-    /// From outside.
+    /// Packets from outside.
     Out2In,
-    /// From inside, on output: routed already.
+    /// Packets from inside, on output: routed already.
     Output,
-    /// From inside, where packets to the outside are translated on output: only packets between
+    /// Packets from inside, if those to the outside are translated on output: only packets between
     /// inside hosts by external address.
     Hairpin,
-    /// From either side: of an interface that is both inside and outside.
+    /// Packets from either side: of an interface that is both inside and outside.
     Both,
 }
 

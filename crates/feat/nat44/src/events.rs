@@ -19,7 +19,7 @@ pub(crate) struct Topics {
 /// Reports refusals, at most one per second and kind.
 pub(crate) struct Alarm {
     topics: Arc<Topics>,
-    /// By kind: number of refusals since the last report, and its time.
+    /// Number of refusals since the last report, and its time, by kind.
     since: [(u32, Option<u64>); 4],
 }
 

@@ -162,7 +162,7 @@ impl Limits {
                     hosts.remove(found.flow());
                 }
             }
-            // There is room for as many hosts as sessions, but not always where the hash leads.
+            // The table has room for one host per session, but not always where the hash leads.
             (None, true) => {
                 let end = now.wrapping_add(MAX_TIMEOUT);
                 self.uncounted += u32::from(hosts.add((key, hash), None, end, (1, ())).is_err());

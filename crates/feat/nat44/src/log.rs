@@ -31,7 +31,7 @@ use thalweg_wire::nat::tuple::{Key, Tuple};
 const RING: usize = 1 << 15;
 /// Number of records after which a ring is published.
 const UNSEEN: u64 = 64;
-/// How often the thread polls the rings.
+/// Interval in which the thread polls the rings.
 const PERIOD: Duration = Duration::from_millis(10);
 /// Capacity of the queue of notices.
 const NOTICES: usize = 1024;

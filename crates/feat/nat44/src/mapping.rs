@@ -9,7 +9,7 @@ use thalweg_fib::TableId;
 use thalweg_tables::CowMap;
 use thalweg_tables::hash::{FastHash, mix64};
 
-/// When the source is translated too.
+/// Cases in which the source is translated too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TwiceNat {
     /// Never.
@@ -49,16 +49,16 @@ pub struct Mapping {
     pub local_port: u16,
     /// Routing table of the inside host.
     pub table: TableId,
-    /// When the source is translated too.
+    /// Cases in which the source is translated too.
     pub twice: TwiceNat,
     /// Applies to sessions opened from outside only.
     pub out2in_only: bool,
     /// Back ends of a load-balancing mapping.
     pub backends: Vec<Backend>,
-    /// With a value other than 0, all flows of a client go to the same back end as long as that
-    /// exists, which is at least the seconds given; 0 balances per flow.
+    /// Lifetime of an affinity in seconds, at least: all flows of a client go to the same back end
+    /// while it lasts; 0 balances per flow.
     pub affinity: u32,
-    /// With twice-NAT, the pool address that sources are translated to.
+    /// Pool address that sources are translated to, with twice-NAT.
     pub exact: Option<Ipv4Addr>,
 }
 
@@ -75,7 +75,7 @@ impl Mapping {
             && (self.is_address_only() || self.external_port == self.local_port)
     }
 
-    /// Inside address, port and table for a packet of `caller` to external port `port`.
+    /// Returns the inside address, port and table for a packet of `caller` to external port `port`.
     pub fn target(&self, caller: Ipv4Addr, from: u16, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
         if self.backends.is_empty() {
             let to = if self.is_address_only() { port } else { self.local_port };
@@ -128,7 +128,7 @@ type Inside = (Endpoint, u32);
 pub struct Mappings {
     outside: CowMap<Endpoint, Arc<Mapping>, FastHash>,
     inside: CowMap<Inside, Arc<Mapping>, FastHash>,
-    /// How sessions of inside endpoints are assigned to workers, if not by host.
+    /// Workers of inside endpoints' sessions, if not by host.
     rules: CowMap<Inside, Rule, FastHash>,
 }
 
@@ -240,7 +240,7 @@ impl Mapping {
         }
     }
 
-    /// How sessions of its endpoints are assigned. Its external address may be of a pool that
+    /// Rule that assigns sessions of its endpoints. Its external address may be of a pool that
     /// inside hosts share (`is_pooled`).
     fn rules(&self, is_pooled: bool) -> Vec<(Inside, Rule)> {
         let mut all = Vec::new();
@@ -253,7 +253,6 @@ impl Mapping {
 }
 
 impl Index {
-    /// Adds a mapping.
     pub(crate) fn add(&mut self, number: u64, mapping: Mapping, is_pooled: bool) {
         let mapping = Arc::new(mapping);
         let of_hosts = mapping.of_hosts();
@@ -379,7 +378,7 @@ impl Mappings {
         exact.or_else(|| self.outside.get(&(address, 0, 0))).map(Arc::as_ref)
     }
 
-    /// How sessions of an inside endpoint are assigned to workers.
+    /// Returns the rule that assigns sessions of an inside endpoint to workers.
     pub(crate) fn rule(&self, address: u32, port: u16, protocol: u8, table: TableId) -> Rule {
         if self.rules.is_empty() {
             return Rule::Host;

@@ -204,7 +204,7 @@ impl MappingWords {
         Ok(words)
     }
 
-    /// The words of a mapping that there is.
+    /// Returns the words of an existing mapping.
     pub(crate) fn of(c: &Control, m: &StaticMapping, inside: TableId) -> MappingWords {
         let Mapping { protocol, external, external_port, local, local_port, table, .. } = m.mapping;
         let family = match m.mapping.backends.is_empty() {

@@ -13,15 +13,15 @@ use thalweg_tables::hash::mix64;
 use thalweg_wire::nat::tuple::Tuple;
 use thalweg_wire::owner::share;
 
-/// How sessions of an inside endpoint are assigned.
+/// Rule that assigns sessions of an inside endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rule {
-    /// By inside host.
+    /// Worker by inside host.
     Host,
-    /// By port, the same on both sides: the host has a static mapping of a pool address, whose
-    /// other ports identify workers.
+    /// Worker by port, the same on both sides: the host has a static mapping of a pool address,
+    /// whose other ports identify workers.
     Port,
-    /// By endpoint of the external host: several back ends share the external endpoint.
+    /// Worker by endpoint of the external host: several back ends share the external endpoint.
     Peer,
 }
 
@@ -81,7 +81,7 @@ impl Config {
     pub(crate) fn places(&self, t: &Tuple, outside: bool, here: usize, workers: usize) -> Places {
         let of = |host| self.owner(host, workers);
         if !has_ports(t.protocol) {
-            // From outside, an answer to a session that was opened there is found by its other end.
+            // An answer from outside to a session that was opened there is found by its other end.
             let ends = if outside { (t.src, Some(t.dst)) } else { (t.dst, None) };
             return Places { owner: of(ends.0), before: ends.1.map(of) };
         }

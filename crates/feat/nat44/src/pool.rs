@@ -62,7 +62,7 @@ struct Group {
     table: Option<TableId>,
     twice: bool,
     members: Vec<u16>,
-    /// By protocol: all ports are in use, as far as known.
+    /// True, by protocol, if all ports are in use, as far as known.
     spent: [bool; SPACES],
 }
 

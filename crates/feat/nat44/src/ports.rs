@@ -12,7 +12,7 @@ pub enum Scheme {
     /// All from [`FIRST`] on.
     #[default]
     All,
-    /// From the first to the last.
+    /// Ports from the first to the last.
     Range(u16, u16),
     /// The ports of a MAP-E port set: those with the same PSID after the first `offset` bits, which
     /// are not all zero. Several translators can share an address this way (RFC 7597 section 5.1).

@@ -27,7 +27,7 @@ const GROWN: u8 = 4;
 /// Reason why a file is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FormatError {
-    /// Not a session file.
+    /// The file is no session file.
     #[error("not a file of nat44 sessions")]
     Foreign,
     /// An unknown version.

@@ -151,7 +151,7 @@ pub struct Nat44 {
     /// Addresses and reserved ports as sent to workers.
     active: BTreeSet<Address>,
     reserved: BTreeSet<Port>,
-    /// Where ARP answers for addresses.
+    /// Addresses that ARP answers for.
     answering: lent::Answering,
 }
 
@@ -480,7 +480,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         publish_change(c, &Change { mappings: numbers, ..change });
     });
     c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
-        // Where external addresses are answered for depends on the tables of roles.
+        // The tables of roles decide which interfaces answer for external addresses.
         if version == Version::V4 && c.state::<Nat44>().borrow().roles.contains_key(&sw_if) {
             lent::follow_role(c, sw_if);
         }

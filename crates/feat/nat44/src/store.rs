@@ -30,7 +30,7 @@ const SLICE: u32 = 256;
 const BATCH: usize = 128;
 /// Timeout of a request to a worker.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the main thread serves the file thread at a time, waits for its next request, and then
+/// Time that the main thread serves the file thread at a time, waits for its next request, and then
 /// does other work.
 const TURN: Duration = Duration::from_millis(1);
 const SOON: Duration = Duration::from_micros(100);

@@ -99,8 +99,8 @@ pub(crate) struct Translator {
     now: Millis,
     table: TableId,
     uniform: bool,
-    /// For a fragment: key of its datagram, and whether the fate of the first fragment is known
-    /// now; if not, this fragment may wait for it.
+    /// Fragment: key of its datagram, and whether the fate of the first fragment is known now; if
+    /// not, this fragment may wait for it.
     datagram: Option<(Key, bool)>,
 }
 
@@ -390,7 +390,8 @@ impl Translator {
         p: &mut PktMut<'_>,
         parsed: &Parsed,
     ) -> Verdict {
-        // A worker that was sent here for the first one, and is sent back, would be so for ever.
+        // A packet that was sent here by the first worker, and is sent back, would go to and fro
+        // endlessly.
         let was_sent = self.workers > 1 && p.take_search() == Search::Done;
         let is_useful = |fate: &Fate| !was_sent || !matches!(fate, Fate::Worker(_));
         let fate = parsed.datagram.and_then(|d| nat.fragments.find(&d, self.now));
@@ -619,8 +620,8 @@ impl Translator {
         }
         let own = config.mappings.of_host(t.src.to_bits(), t.sport, t.protocol, TableId(t.table));
         if hairpin.is_some() && own.is_some_and(Mapping::is_identity) {
-            // Its source stays as it is: the other host's session is all that there is, and has
-            // the same key.
+            // Its source stays as it is: the other host's session is the only one, and has the same
+            // key.
             if let Some(datagram) = parsed.datagram {
                 let addresses = packet::addresses(p.data());
                 let l3 = tuple::address_delta(addresses, addresses);

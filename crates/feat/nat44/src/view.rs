@@ -192,7 +192,7 @@ pub enum Next {
     End,
 }
 
-/// How long the main thread waits for a worker at once.
+/// Maximum time that the main thread waits for a worker at once.
 pub(crate) const WAIT: Duration = Duration::from_millis(5);
 /// Time between looks at an answer that is late.
 pub const REST: Duration = Duration::from_millis(2);

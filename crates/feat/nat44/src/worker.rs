@@ -194,7 +194,7 @@ fn session(table: &Table, flow: FlowId) -> Session {
     Session { words: *table.get(flow), rest: *table.rest(flow) }
 }
 
-/// Where the replies of a session that is opened from inside come from.
+/// Source of the replies of a session that is opened from inside.
 #[derive(Clone, Copy, Debug)]
 pub enum Outside<'a> {
     /// A table.
@@ -389,7 +389,7 @@ impl Nat {
         Err(Refusal::NoPort)
     }
 
-    /// By address alone: one inside host per pair of external address and external host.
+    /// Opens by address alone: one inside host per pair of external address and external host.
     fn open_without_ports(
         &mut self,
         config: &Config,

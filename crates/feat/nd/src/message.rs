@@ -20,7 +20,7 @@ pub(crate) struct Received<'p> {
     pub(crate) message: Message<'p>,
 }
 
-/// Why a message is not valid (RFC 4861 sections 6.1, 7.1).
+/// Reason why a message is not valid (RFC 4861 sections 6.1, 7.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     /// The message may have come from beyond the link.

@@ -1,4 +1,4 @@
-//! Events on the main thread about routers and tested addresses that workers hear of.
+//! Events on the main thread about routers and tested addresses that workers learn of.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct RouterPrefix {
     pub prefix: Ipv6Addr,
     /// Its length, 0 to 128.
     pub len: u8,
-    /// On-link (0x80) and autonomous (0x40).
+    /// Flags: on-link (0x80) and autonomous (0x40).
     pub flags: u8,
     /// Valid for this many seconds; all ones: for ever.
     pub valid: u32,
@@ -81,7 +81,7 @@ pub struct RouterHeard {
     pub reachable_ms: u32,
     /// Milliseconds between solicitations, 0 for unspecified.
     pub retransmit_ms: u32,
-    /// MTU of the link, 0 if it is not said.
+    /// MTU of the link, 0 if it is not advertised.
     pub mtu: u32,
     /// Its prefixes, up to [`MAX_PREFIXES`].
     pub prefixes: Vec<RouterPrefix>,
@@ -291,7 +291,7 @@ fn limit(rate: u32, burst: u32) -> Shares {
     Shares::of(&RateLimit::steady(rate, burst, clock::hz() as u64))
 }
 
-/// How a report of a worker went.
+/// Outcome of a worker's report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sent {
     Reported,

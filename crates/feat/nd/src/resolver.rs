@@ -22,9 +22,9 @@ struct Nd {
 /// The event that the router listens to other groups.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GroupsChanged {
-    /// On an interface.
+    /// Groups of an interface.
     Of(SwIfIndex),
-    /// To these groups on more interfaces or fewer: [`has_joined`] says on which.
+    /// Membership of these groups, on more interfaces or fewer: [`has_joined`] says on which.
     Groups(BTreeSet<Ipv6Addr>),
 }
 
@@ -94,8 +94,8 @@ pub fn set_unusable(
     store(c, |old| old.with_unusable(sw_if, tentative, duplicate));
 }
 
-/// Sets whether the router advertises itself on an interface: its other advertisements say so, and
-/// it hears router solicitations.
+/// Sets whether the router advertises itself on an interface: its other advertisements include
+/// that, and it receives router solicitations.
 pub fn set_router(c: &mut Control, sw_if: SwIfIndex, router: bool) {
     store(c, |old| old.with_router(sw_if, router));
 }

@@ -17,7 +17,7 @@ use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::{self, Snapshot};
 use thalweg_wire::MacAddr;
 
-/// How long answers to the last request are waited for.
+/// Time to wait for answers to the last request.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between looks for answers.
 const LOOK: Duration = Duration::from_millis(5);
@@ -43,7 +43,7 @@ pub struct Request {
     pub interval: Duration,
 }
 
-/// Why nothing is sent.
+/// Reason why nothing is sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ArpingError {
     /// One is running on the interface, also one that announces an address.
@@ -52,7 +52,7 @@ pub enum ArpingError {
     /// The interface is down, or its link layer is not Ethernet.
     #[error("`{0}' is {1}")]
     Unusable(String, &'static str),
-    /// There is no address to ask from.
+    /// The interface has no address to ask from.
     #[error("`{0}' has no {family} address to ask from; `set interface ip address' sets one", family = .1)]
     NoSource(String, Version),
     /// The address is not that of a host.
@@ -114,7 +114,7 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// An answer as an event has it: the MAC address, then the address.
+/// An answer in the form of an event: the MAC address, then the address.
 fn encode(ip: IpAddr, mac: MacAddr) -> ([u8; 22], usize) {
     let mut bytes = [0; 22];
     bytes[..6].copy_from_slice(&mac.octets());
@@ -178,7 +178,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// For a node, in its `build` function.
+    /// Creates it for a node, in its `build` function.
     #[must_use]
     pub fn new(cx: &BuildCx<'_>) -> Ear {
         let (rate, burst) = ANSWERS;
@@ -201,7 +201,7 @@ pub struct Arping {
     request: Request,
     by: &'static dyn Resolver,
     sent: u32,
-    /// When the next is due, and when the last was sent.
+    /// Times when the next is due, and when the last was sent.
     next: Option<(Instant, Instant)>,
     /// Answers, at the end.
     heard: Heard,
@@ -303,7 +303,7 @@ impl Arping {
         while self.sent < repeat && now >= due && room > 0 {
             self.send(c, out)?;
             room -= 1;
-            // After a long delay, missed requests are not made up for.
+            // Missed requests are not made up for after a long delay.
             due = if interval.is_zero() { now } else { (due + interval).max(now) };
             last = now;
         }

@@ -15,11 +15,11 @@ const TAG_BITS: u32 = 24;
 const TIME: u64 = u64::MAX >> TAG_BITS;
 /// Ticks of the clock in a unit of a row's time, as a power of two: some tenths of a millisecond.
 const SHIFT: u32 = 20;
-/// How long an answer is waited for: requests are sent each second.
+/// Time to wait for an answer: requests are sent each second.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// When neighbours were asked for last, as workers and the main thread note it. A later one may
-/// take the row of an earlier one, whose answer then counts as unasked for.
+/// Times when neighbours were last asked for, as workers and the main thread note them. A later one
+/// may take the row of an earlier one, whose answer then counts as unasked for.
 pub(crate) struct Awaited {
     seed: u64,
     patience: i64,
@@ -79,7 +79,7 @@ mod tests {
         assert!(awaited.knows(here, ip, now) && awaited.knows(here, ip, now + second));
         assert!(!awaited.knows(there, ip, now) && !awaited.knows(here, [0, 0, 0, 9].into(), now));
         assert!(!awaited.knows(here, ip, now + 3 * second));
-        // Whatever others are made up, hardly one is taken for it.
+        // Hardly one of the others that are made up is taken for it.
         let others = (0..100_000u32).filter(|n| awaited.knows(here, n.to_be_bytes().into(), now));
         assert_eq!(others.count(), 0);
     }

@@ -45,7 +45,7 @@ pub struct Exits {
     pub unresolved: ErrorCode,
     /// A newer packet took its place, or too many packets are held.
     pub overflow: ErrorCode,
-    /// Too many neighbours are pending.
+    /// The number of pending neighbours is at its limit.
     pub crowded: ErrorCode,
     /// The main thread does not take more requests.
     pub busy: ErrorCode,
@@ -79,7 +79,7 @@ pub struct Hold {
     awaited: Arc<Awaited>,
     /// Limit of the requests that packets repeat.
     repeats: RateLimit,
-    /// When no place was found to give up for an interface last.
+    /// Time when no place was last found to give up for an interface.
     looked: Box<[u64; COUNTS]>,
     /// Room to look for the oldest places.
     oldest: Vec<(bool, u64, ResolveRequest)>,
@@ -87,7 +87,7 @@ pub struct Hold {
 
 /// Counts of places, by interface: those of some interfaces are added up.
 const COUNTS: usize = 256;
-/// How long a neighbour keeps its place from others of its interface: whoever is there answers
+/// Time that a neighbour keeps its place from others of its interface: a host that is there answers
 /// sooner.
 const PATIENCE: Duration = Duration::from_millis(400);
 

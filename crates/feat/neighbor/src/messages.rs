@@ -13,7 +13,7 @@ pub(crate) struct Topics {
     pub(crate) requests: Topic,
 }
 
-/// How a neighbour was learned.
+/// Way in which a neighbour was learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Origin {
     /// The neighbour sent a request for one of our addresses.

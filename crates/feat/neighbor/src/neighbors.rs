@@ -64,7 +64,7 @@ pub struct Neighbor {
     pub is_static: bool,
     /// No host route for the neighbour.
     pub no_fib_entry: bool,
-    /// How it was learned, or why it was requested.
+    /// Way in which it was learned, or reason why it was requested.
     pub origin: Origin,
     /// Time since it was last heard or configured.
     pub age: Duration,
@@ -87,9 +87,9 @@ pub struct Neighbors {
     resolvers: [Option<&'static dyn Resolver>; 2],
     holders: Vec<(LinkType, HoldNodes)>,
     timer: Option<(Instant, TimerId)>,
-    /// When workers were last asked to report all senders again, and whether they will be.
+    /// Time when workers were last asked to report all senders again, and whether they will be.
     reset: Option<(Instant, bool)>,
-    /// While all neighbours are being replaced: start time.
+    /// Start time of a replacement of all neighbours.
     replacing: Option<Instant>,
     /// Number of the current or next replacement.
     replacement: u64,
@@ -221,7 +221,8 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, new: &Unresolved| {
         let state = c.state::<Neighbors>();
         for (sw_if, ip) in &new.0 {
-            // Some need no answer: that of a broadcast address, or of who was heard meanwhile.
+            // Some need no answer: that of a broadcast address, or of a neighbour that was heard
+            // meanwhile.
             let forwarding = c.state::<Forwarding>();
             let has_mac = |link: LinkType| {
                 forwarding.borrow().find(*sw_if, link, *ip).is_none_or(|a| a.mac.is_some())
@@ -328,8 +329,8 @@ fn remove_which(
     })
 }
 
-/// To be called by a resolver after each change of an interface's addresses: dynamic neighbours
-/// that are no longer peers are deleted.
+/// Resolvers call this after each change of an interface's addresses: dynamic neighbours that are
+/// no longer peers are deleted.
 pub fn addresses_changed(c: &mut Control, family: Version, sw_if: SwIfIndex) {
     let state = c.state::<Neighbors>();
     let Ok(resolver) = state.borrow().resolver(family) else { return };

@@ -22,7 +22,7 @@ pub enum Reported {
     Sent,
     /// The same was reported within the last second.
     Known,
-    /// There were too many.
+    /// The limit of requests was reached.
     Throttled,
     /// The main thread does not take more.
     Busy,

@@ -46,9 +46,9 @@ pub trait Resolver: Sync {
 /// Nodes that hold packets of a link type in a [`Hold`](crate::Hold).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoldNodes {
-    /// For adjacencies whose neighbour is not resolved.
+    /// Node of adjacencies whose neighbour is not resolved.
     pub incomplete: &'static str,
-    /// For destinations in connected subnets.
+    /// Node of destinations in connected subnets.
     pub glean: Option<&'static str>,
 }
 

@@ -31,7 +31,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.neighbors.*", Kind::Other(neighbor)),
 ];
 
-/// Where a family's settings are: IPv4's directly below the others.
+/// Returns the place of a family's settings: IPv4's are directly below the others.
 fn path(family: Version) -> &'static [&'static str] {
     match family {
         Version::V4 => &["thalweg", "ip-neighbors"],
@@ -110,7 +110,6 @@ impl Section<Control> for Settings {
     }
 }
 
-/// Settings of a family.
 fn settings(family: Version, doc: &Doc<'_>, out: &mut Draft) {
     let default = Config::default();
     let set = |what: String| format!("set ip neighbor-config {} {what}", family.protocol());

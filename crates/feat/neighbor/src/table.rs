@@ -14,8 +14,8 @@
 //! ```
 //!
 //! An answer that comes before its request is kept for a moment ([`early`]). A reachable neighbour
-//! above its age is shown as stale until it is probed; a static one stays reachable. Which
-//! neighbour makes room where the table is full is in [`room`].
+//! above its age is shown as stale until it is probed; a static one stays reachable. [`room`]
+//! decides which neighbour makes room in a full table.
 
 mod early;
 mod room;
@@ -47,7 +47,7 @@ const TRIES: u8 = 3;
 /// Neighbours whose probing starts in one step; the others follow [`STEP`] later.
 const PROBES_PER_STEP: usize = 64;
 const STEP: Duration = Duration::from_millis(50);
-/// How long failures are remembered after the silence.
+/// Time for which failures are remembered after the silence.
 const MEMORY: Duration = Duration::from_secs(60);
 
 /// State of a neighbour.
@@ -87,7 +87,7 @@ pub struct Config {
     pub interface_limit: usize,
     /// Age at which dynamic neighbours are probed; zero disables aging.
     pub age: Duration,
-    /// At a limit, replace the oldest dynamic neighbour instead of refusing new ones.
+    /// Replace at a limit the oldest dynamic neighbour instead of refusing new ones.
     pub recycle: bool,
     /// Interval between requests for one neighbour.
     pub retry: Duration,
@@ -128,7 +128,7 @@ pub struct TableStats {
     pub conflicts: u64,
 }
 
-/// Which limit a new neighbour exceeds.
+/// Limit that a new neighbour exceeds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TableFull {
     /// The limit of the family.
@@ -186,7 +186,7 @@ pub(crate) struct Entry {
     /// Number of the replacement during which it was last configured.
     pub(crate) replacement: u64,
     phase: Phase,
-    /// When it was last heard or configured, or when resolution began.
+    /// Time when it was last heard or configured, or when resolution began.
     since: Instant,
     /// Its time in the index of its phase.
     due: Instant,
@@ -235,7 +235,8 @@ fn place(key: Key) -> Place {
 /// The neighbour table.
 #[derive(Default)]
 pub(crate) struct NeighborTable {
-    /// In order: an interface's neighbours follow each other, and of them those of a family.
+    /// Entries in order: an interface's neighbours follow each other, and of them those of a
+    /// family.
     entries: BTreeMap<Key, Entry>,
     sides: [Side; 2],
     shares: HashMap<Place, Share>,
@@ -420,7 +421,7 @@ impl NeighborTable {
             (usize::from(e.phase == Phase::Incomplete), usize::from(e.mac.is_some()));
         (side.incomplete, side.resolved) = (side.incomplete + incomplete, side.resolved + resolved);
         if e.phase == Phase::Failed {
-            // Neither pending nor resolved: no share.
+            // No share: neither pending nor resolved.
             side.failed.insert(row);
             return;
         }
@@ -546,7 +547,7 @@ impl NeighborTable {
         let stats = &mut self.sides[side(key)].stats;
         match self.entries.get(&key) {
             // A gratuitous announcement only updates known neighbours, as does a reply: nobody has
-            // asked. But another worker may have, and its request waits to be read.
+            // asked. Another worker may have, whose request waits to be read.
             None if origin == Origin::Reply => self.early.note(key, mac, now),
             None if origin == Origin::Gratuitous => {}
             Some(e) if e.phase == Phase::Failed && origin == Origin::Gratuitous => {}

@@ -483,7 +483,7 @@ fn a_subscriber_may_change_the_table() {
     b.finish();
 }
 
-/// Whatever others make up, the answer that is waited for is heard.
+/// The answer that is waited for is heard, whatever others make up.
 #[test]
 fn an_answer_gets_through_a_flood_of_others() {
     let mut b = Bench::new();

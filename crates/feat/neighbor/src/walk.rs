@@ -14,7 +14,7 @@ pub struct NeighborWalk {
     only: Option<SwIfIndex>,
     /// One family, or all.
     family: Option<Version>,
-    /// Where the next one is.
+    /// Place of the next one.
     after: Bound<Key>,
 }
 

@@ -146,8 +146,8 @@ pub(crate) fn stop(c: &mut Control) -> Result<Ended, PcapError> {
 }
 
 impl Ended {
-    /// Waits for the workers and writes the file; returns its path and the number of records. Not
-    /// for the main thread.
+    /// Waits for the workers and writes the file; returns its path and the number of records. The
+    /// main thread must not call it.
     ///
     /// # Errors
     /// [`PcapError`].

@@ -94,7 +94,7 @@ impl Default for Plan {
     }
 }
 
-/// Why a capture request failed.
+/// Reason why a capture request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
     /// A capture is running already.
@@ -310,8 +310,8 @@ pub struct Ended {
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 impl Ended {
-    /// Waits for the workers and writes its file; returns the path and the number of packets. Not
-    /// for the main thread: there may be hundreds of megabytes.
+    /// Waits for the workers and writes its file; returns the path and the number of packets. The
+    /// main thread must not call it: the file may have hundreds of megabytes.
     ///
     /// # Errors
     /// [`PcapError`].

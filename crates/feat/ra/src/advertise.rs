@@ -1,4 +1,4 @@
-//! When the router advertises (RFC 4861 section 6.2).
+//! Times when the router advertises (RFC 4861 section 6.2).
 
 use crate::config::{Config, Ports, Progress, forget_silent};
 use crate::packet::{ALL_NODES, Way, advertisement};
@@ -10,7 +10,7 @@ use thalweg_feat_neighbor as neighbor;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::random::Random;
 
-/// How often it is looked what is due.
+/// Interval of checks for what is due.
 const TICK: Duration = Duration::from_millis(500);
 /// Least time between advertisements to all (`MIN_DELAY_BETWEEN_RAS`).
 const LEAST: Duration = Duration::from_secs(3);

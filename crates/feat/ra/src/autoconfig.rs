@@ -32,7 +32,8 @@ pub struct Takes {
 }
 
 /// Routers and prefixes that have not been heard for longer give way where room is needed, whatever
-/// lifetime was said: two of the longest intervals between advertisements (RFC 4861 section 6.2.1).
+/// lifetime was advertised: two of the longest intervals between advertisements (RFC 4861 section
+/// 6.2.1).
 const SILENCE: Duration = Duration::from_secs(3600);
 
 /// An address by an advertisement.
@@ -40,9 +41,9 @@ const SILENCE: Duration = Duration::from_secs(3600);
 pub struct Found {
     /// The address, of a subnet of 64 bits.
     pub ip: Ipv6Addr,
-    /// When it ends; `None`: never.
+    /// Time when it ends; `None`: never.
     pub until: Option<Instant>,
-    /// When an advertisement said so last.
+    /// Time of the last advertisement of it.
     pub heard: Instant,
 }
 
@@ -51,11 +52,11 @@ pub struct Found {
 pub struct Router {
     /// Its link-local address.
     pub ip: Ipv6Addr,
-    /// When it ends to be one.
+    /// Time when it stops being one.
     pub until: Instant,
     /// Preference among routers.
     pub preference: Preference,
-    /// When it advertised itself last.
+    /// Time when it last advertised itself.
     pub heard: Instant,
 }
 
@@ -76,7 +77,7 @@ struct Ports {
     full: u64,
 }
 
-/// How often it is looked what has ended.
+/// Interval of checks for what has ended.
 const TICK: Duration = Duration::from_millis(500);
 
 pub(crate) fn init(c: &mut Control) {
@@ -292,7 +293,7 @@ fn is_for_hosts(net: Ipv6Addr) -> bool {
     !net.is_unicast_link_local() && !net.is_multicast() && net.to_bits() >> 64 != 0
 }
 
-/// When an address ends by an advertisement, where it has ended at another time so far.
+/// Returns the time when an address ends by an advertisement, given its end so far.
 fn ends(valid: u32, before: Option<Option<Instant>>, now: Instant) -> Option<Instant> {
     if valid == u32::MAX {
         return None;
@@ -405,7 +406,7 @@ mod tests {
             // Longer than is left, or than two hours.
             (60, Some(after(30)), after(60)),
             (8000, Some(after(90_000)), after(8000)),
-            // Less than two hours is left, or is said.
+            // Less than two hours is left, or advertised.
             (10, Some(after(30)), after(30)),
             (10, Some(after(90_000)), after(7200)),
             (0, Some(None), after(7200)),

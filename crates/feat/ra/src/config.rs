@@ -21,7 +21,7 @@ pub const MAX_INTERVAL: u16 = 1800;
 /// Most advertisements at first, and the longest time between them in seconds.
 pub const MAX_INITIAL: (u8, u8) = (3, 16);
 
-/// How long what is advertised holds, in seconds; all ones: for ever.
+/// Lifetime of what is advertised, in seconds; all ones: for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lifetimes {
     /// Seconds for which the prefix is valid.
@@ -84,12 +84,12 @@ impl Prefix {
 /// Preference among default routers and routes (RFC 4191 section 2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Preference {
-    /// Below others.
+    /// Preference below others.
     Low,
     /// Equal to others.
     #[default]
     Medium,
-    /// Above others.
+    /// Preference above others.
     High,
 }
 
@@ -154,7 +154,7 @@ pub struct Config {
     pub link_layer: bool,
     /// Solicitations of hosts with an address are answered to them alone.
     pub unicast: bool,
-    /// Advertisements say that the router is none any more: their lifetime is 0.
+    /// Advertisements say that the router stops: their lifetime is 0.
     pub cease: bool,
     /// Lifetime as a default router in seconds, 0 for none.
     pub lifetime: u16,
@@ -204,7 +204,7 @@ impl Default for Config {
     }
 }
 
-/// Why a setting is refused.
+/// Reason why a setting is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RaError {
     /// The interface does not speak IPv6.
@@ -216,7 +216,7 @@ pub enum RaError {
     /// A number is out of its range.
     #[error("{0}")]
     Range(&'static str),
-    /// There is no such prefix.
+    /// The prefix does not exist.
     #[error("`{interface}` does not advertise {what}")]
     Unknown {
         /// Name of the interface.
@@ -226,7 +226,7 @@ pub enum RaError {
         /// The prefix is there with another length.
         other_length: bool,
     },
-    /// There is no room.
+    /// The list is full.
     #[error("no room for another {0}: the limit is {1}")]
     Full(&'static str, usize),
     /// Hosts cannot use the value.
@@ -263,10 +263,10 @@ impl From<RaError> for Retval {
     }
 }
 
-/// When an interface advertises, and what it has counted.
+/// Times when an interface advertises, and what it has counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    /// When the next advertisement to all is due; `None` while none is sent.
+    /// Time when the next advertisement to all is due; `None` while none is sent.
     pub(crate) next: Option<Instant>,
     /// Advertisements to all since the last change.
     pub(crate) initial_sent: u8,
@@ -280,7 +280,7 @@ pub(crate) struct Progress {
     pub(crate) sent: u32,
     pub(crate) solicited: u32,
     pub(crate) dropped: u32,
-    /// Since when IPv6 is off on the interface.
+    /// Time since which IPv6 is off on the interface.
     pub(crate) off_since: Option<Instant>,
 }
 
@@ -304,8 +304,8 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// How long the settings of an interface are kept while IPv6 is off: an address is often replaced
-/// by another one.
+/// Time to keep the settings of an interface while IPv6 is off: an address is often replaced by
+/// another one.
 const KEPT: Duration = Duration::from_secs(2);
 
 /// Forgets the settings of interfaces that do not speak IPv6 any more.

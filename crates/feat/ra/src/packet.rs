@@ -41,7 +41,7 @@ pub(crate) fn is_domain(name: &str) -> bool {
     (1..=MAX_DOMAIN).contains(&name.len()) && name.split('.').all(label)
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     /// The router's MAC address and link-local address.
@@ -54,7 +54,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// To a group.
+    /// Returns the destination for a group.
     pub(crate) fn group(mac: MacAddr, src: Ipv6Addr, dst: Ipv6Addr) -> Way {
         Way { mac, src, dst, dst_mac: MacAddr::from_ipv6_multicast(dst) }
     }
@@ -70,7 +70,7 @@ impl Way {
             hop_limit: HOP_LIMIT,
             ..Ipv6Repr::new(self.src, self.dst, protocol::ICMPV6, length)
         };
-        // There is room for both.
+        // The buffer has room for both.
         let _ = ether.emit(&mut out);
         let _ = header.emit(&mut out[HEADER_LEN..]);
         out.extend(message);
@@ -92,7 +92,7 @@ pub(crate) fn solicitation(way: &Way) -> Vec<u8> {
     way.frame(message)
 }
 
-/// An advertisement. With `cease`, it says that the router is none any more.
+/// An advertisement. With `cease`, it says that the router stops.
 pub(crate) fn advertisement(
     way: &Way,
     config: &Config,
@@ -102,7 +102,7 @@ pub(crate) fn advertisement(
 ) -> Vec<u8> {
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let lifetime = if cease { 0 } else { config.lifetime };
-    // A router that is none has no preference (RFC 4191 section 2.2).
+    // A router that stops has no preference (RFC 4191 section 2.2).
     let preference = if lifetime == 0 { 0 } else { config.preference.bits() };
     let flags = flag(config.managed, 0x80) | flag(config.other, 0x40) | preference;
     let mut m = vec![kind::ROUTER_ADVERTISEMENT, 0, 0, 0, config.hop_limit, flags];

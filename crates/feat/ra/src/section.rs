@@ -217,7 +217,7 @@ fn ip6_prefix(text: &str) -> Option<(Ipv6Addr, u8)> {
     }
 }
 
-/// Reads all settings but the prefixes; what is not said is as by default.
+/// Reads all settings but the prefixes; missing ones have their defaults.
 fn read(node: &Node) -> Config {
     let usual = Config::default();
     let flag = |key: &str, usual: bool| node.get(key).and_then(Node::bool).unwrap_or(usual);
@@ -341,12 +341,12 @@ fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
         let Some((ip, len)) = ip6_prefix(prefix) else { continue };
         let prefix = format!("{ip}/{len}");
         let mut set = format!("{command}prefix {prefix} {times}");
-        // In one order, each once.
+        // Flags come in one order, each once.
         for flag in FLAGS.iter().filter(|flag| flags.contains(flag)) {
             set = format!("{set} {flag}");
         }
         let key = format!("router-advertisements prefix {name} {prefix}");
-        // After the others, in the order of the document.
+        // The item comes after the others, in the order of the document.
         let item = Item::new(rank::SERVICE_PORT, key, &found.path, set);
         let item = item.unset(format!("{command}no prefix {prefix}"));
         out.add(item.needs(interface_key(name)).needs(base.clone()));

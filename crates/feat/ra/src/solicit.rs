@@ -47,7 +47,7 @@ struct All {
     dice: Random,
 }
 
-/// How often it is looked what is due.
+/// Interval of checks for what is due.
 const TICK: Duration = Duration::from_millis(500);
 
 pub(crate) fn init(c: &mut Control) {

@@ -56,7 +56,7 @@ static INPUT: NodeDecl = NodeDecl {
 
 struct Input {
     shared: Arc<Shared>,
-    /// When a frame was handed to the arc.
+    /// Time when a frame was handed to the arc.
     handed: Option<u64>,
 }
 
@@ -187,7 +187,7 @@ fn print(rounds: &[[Turn; RATES.len()]], frame: u64) {
         let name = rate.map_or("off".into(), |n| format!("1:{n}"));
         let shown = |(low, mid, high): (f64, f64, f64)| format!("{mid:.0} ({low:.0} to {high:.0})");
         let more = |turns: &[Turn; RATES.len()]| turns[at].frame - turns[0].frame;
-        // Where samples are rare, what they cost is within the noise of the frames.
+        // Rare samples cost less than the noise of the frames.
         let often = over(&|turns| turns[at].samples_per_frame).1 > 0.1;
         let by_sample = |turns: &[Turn; RATES.len()]| more(turns) / turns[at].samples_per_frame;
         let middle = |f: &dyn Fn(&Turn) -> f64| over(&|turns| f(&turns[at])).1;

@@ -10,7 +10,7 @@ impl From<SFlowError> for Retval {
 }
 
 impl Direction {
-    /// By which messages call it.
+    /// Returns the number by which messages call it.
     pub(crate) fn number(self) -> u32 {
         match self {
             Direction::Rx => 1,

@@ -22,7 +22,7 @@ pub const MAX_COLLECTORS: usize = 64;
 /// Settings of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportSettings {
-    /// Where datagrams go.
+    /// Destinations of datagrams.
     pub collectors: Vec<CollectorConfig>,
     /// The address that names the agent.
     pub agent: AgentChoice,
@@ -52,7 +52,7 @@ impl Default for ExportSettings {
 /// Sends datagrams to another collector, too.
 ///
 /// # Errors
-/// If it cannot be sent to, is there already, or is one too many.
+/// If it cannot be sent to, exists already, or exceeds the limit.
 pub fn add_collector(c: &mut Control, collector: CollectorConfig) -> Result<(), SFlowError> {
     collector.check().map_err(SFlowError::Collector)?;
     {

@@ -11,7 +11,7 @@ use thalweg_wire::mpls::Stack;
 const ETHERTYPE_AT: usize = 12;
 const TAG_LEN: usize = 4;
 
-/// Where the headers of a packet are.
+/// Offsets of a packet's headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'h> {
     header: &'h [u8],

@@ -5,10 +5,10 @@ use thalweg_engine::setting::Worded;
 use thalweg_graph::Control;
 use thalweg_sflow_agent::netlink::psample::{RX_GROUP, TX_GROUP};
 
-/// When to send over netlink.
+/// Cases in which samples go out over netlink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetlinkMode {
-    /// While there is no collector to send datagrams to.
+    /// As long as no collector for datagrams is set.
     #[default]
     Auto,
     /// Always.
@@ -20,7 +20,7 @@ pub enum NetlinkMode {
 /// Settings for netlink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetlinkSettings {
-    /// When to send.
+    /// Cases in which to send.
     pub mode: NetlinkMode,
     /// PSAMPLE's `SAMPLE_GROUP` of packets that were received, not 0.
     pub rx_group: u32,

@@ -12,7 +12,7 @@ use thalweg_buffer::{Frame, PacketKey, Rows};
 pub(crate) struct PendingSamples {
     /// The position after the sample that was found last.
     next: Ticket,
-    /// The sample at `next` is known to be the only pending one. Not an `Option`, to fit half a
+    /// The sample at `next` is known to be the only pending one. An `Option` would not fit half a
     /// line.
     is_single: bool,
     /// If so, the row and key of its packet.
@@ -33,7 +33,7 @@ impl PendingSamples {
         PendingSamples { next, is_single: false, row: 0, key, behind: next, several: false }
     }
 
-    /// From here on a packet may have more than one sample.
+    /// Records that a packet may have more than one sample from here on.
     pub(crate) fn several(&mut self) {
         self.several = true;
     }
@@ -317,7 +317,7 @@ mod tests {
             self.cache.free_frame(&mut frame);
         }
 
-        /// All that there is, as the service finds it.
+        /// Publishes all samples, as the service finds them.
         fn publish(&mut self) -> Vec<Disposition> {
             self.ring.publish();
             self.pending.clear(&self.ring);
@@ -331,8 +331,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever order packets leave in, alone or in frames, each sample gets its packet's
-        /// disposition.
+        /// Each sample gets its packet's disposition, in whatever order packets leave, alone or in
+        /// frames.
         #[test]
         fn samples_find_their_packets(
             turns in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! Why packets are dropped: every counter of every node, by its number.
+//! Reasons why packets are dropped: every counter of every node, by its number.
 
 use thalweg_graph::Control;
 use thalweg_sflow::DiscardReason;
@@ -22,7 +22,7 @@ pub struct Reason {
 /// All reasons by number.
 pub type Reasons = Vec<Reason>;
 
-/// All reasons that there are now.
+/// Returns all present reasons.
 pub(crate) fn all(c: &Control) -> Reasons {
     let nodes = c.nodes();
     let reason = |(node, error): &(thalweg_graph::NodeId, &'static thalweg_graph::ErrorDecl)| {

@@ -8,7 +8,7 @@ use thalweg_wire::packet::PacketView;
 /// Number of 64-bit words of a record.
 pub const RECORD_WORDS: usize = thalweg_tables::record_ring::WORDS;
 
-/// Why a packet was sampled.
+/// Reason why a packet was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// Received by an interface.
@@ -18,7 +18,7 @@ pub enum Cause {
     Sent,
     /// Dropped.
     Dropped,
-    /// Not sampled here: the record reports the disposition of a packet that another worker has
+    /// Sampled elsewhere: the record reports the disposition of a packet that another worker has
     /// sampled. [`SampleRecord::pool`] holds the sample id.
     RemoteDisposition,
 }
@@ -71,7 +71,7 @@ pub enum Disposition {
     /// Unknown, for example because the packet is held.
     #[default]
     Unknown,
-    /// Not known yet: the packet is still in the router. Readers of the ring see
+    /// Unknown yet: the packet is still in the router. Readers of the ring see
     /// [`Unknown`](Self::Unknown) instead.
     Pending {
         /// The packet.
@@ -106,7 +106,7 @@ pub enum Disposition {
 /// Metadata of a sampled packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRecord {
-    /// Why it was sampled.
+    /// Reason why it was sampled.
     pub cause: Cause,
     /// Interface on which it was sampled.
     pub sw_if: SwIfIndex,

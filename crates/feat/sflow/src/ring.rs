@@ -14,10 +14,10 @@ use thalweg_tables::record_ring::{self, LINE, Position, RecordReader, RecordWrit
 
 /// Maximum length of a sampled header in bytes.
 pub const MAX_HEADER: usize = 256;
-/// Lines that there are: 65,536 samples of 64 bytes, 8 MiB. A worker samples four million a second
-/// at 1:100. The service sleeps a millisecond, or is woken when 8,192 have come, and where another
-/// thread has its processor, waits for that one's turn to end, which a tick does: 4 ms later at 250
-/// Hz. In 6 ms 24,000 come; but a guest's processor may be away for 10 ms more.
+/// Number of lines: 65,536 samples of 64 bytes, 8 MiB. A worker samples four million a second at
+/// 1:100. The service sleeps a millisecond, or is woken when 8,192 have come, and waits for another
+/// thread on its processor to end its turn, which a tick does: 4 ms later at 250 Hz. In 6 ms 24,000
+/// come; but a guest's processor may be away for 10 ms more.
 const LINES: usize = 1 << 17;
 /// Number of samples that fit at the maximum header length.
 pub const RING_SAMPLES: usize = LINES / MAX_LINES;
@@ -208,8 +208,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Against a queue: what goes in comes out, in order, whole, with what was said of it
-        /// before it was published.
+        /// The memory behaves like a queue: what goes in comes out, in order, whole, with what was
+        /// noted of it before it was published.
         #[test]
         fn behaves_as_a_queue(
             turns in prop::collection::vec((0usize..300, 0usize..300, any::<bool>()), 1..60),

@@ -1,4 +1,4 @@
-//! Which packets are sampled: one in N, by random skips.
+//! Choice of sampled packets: one in N, by random skips.
 //!
 //! A skip of `k` takes the `k`-th packet from here. Skips are uniform in `1..=2N-1`, so that their
 //! mean is exactly N and no pattern in the traffic can hide from them.
@@ -58,7 +58,7 @@ impl Countdown {
         self.not_left = packets ^ NEVER;
     }
 
-    /// How many packets may pass before the one that is due.
+    /// Returns the number of packets that may pass before the one that is due.
     #[inline]
     #[must_use]
     pub fn free(&self) -> u64 {
@@ -83,12 +83,12 @@ impl Countdown {
             return None;
         }
         let passed = self.left() - 1;
-        // There is one due, so that this is no rate of none.
+        // A sample was due: the rate is not 0.
         self.set_left(skip_of(random, self.rate));
         Some(passed)
     }
 
-    /// The same for `n` packets behind `passed` others, of which none is due: one comparison says
+    /// The same for `n` packets behind `passed` others that were not due: one comparison says
     /// whether a sample is among them, and that it is none of those.
     #[inline(always)]
     pub(crate) fn next_behind(&mut self, passed: u64, n: u64, random: &mut Random) -> Option<u64> {
@@ -97,7 +97,7 @@ impl Countdown {
             self.none_behind(passed + n);
             return None;
         }
-        // There is one due, so that this is no rate of none.
+        // A sample was due: the rate is not 0.
         self.set_left(skip_of(random, self.rate));
         Some(at)
     }
@@ -221,7 +221,7 @@ mod tests {
             for pair in taken.windows(2) {
                 tenths[((pair[1] - pair[0] - 1) * 10 / range) as usize] += 1;
             }
-            // How many values of the range fall into each tenth: they differ by one at most.
+            // Numbers of values of the range in each tenth: they differ by one at most.
             let mut width = [0u32; 10];
             (0..range).for_each(|skip| width[(skip * 10 / range) as usize] += 1);
             for (found, width) in tenths.iter().zip(width) {

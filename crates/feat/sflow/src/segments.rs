@@ -32,7 +32,7 @@ impl Wire {
         self.link == Link::Ip
     }
 
-    /// How many packets it is.
+    /// Returns the number of packets that it is.
     pub(crate) fn packets(&self) -> u64 {
         self.plan.as_ref().map_or(1, |plan| plan.segment_count() as u64)
     }

@@ -1,7 +1,7 @@
 //! Settings and what they are made of on the main thread, the only place that changes them.
 //!
 //! A change goes to the taps as messages. The service gets a whole new setup if settings change,
-//! and one interface if that changes. Neither is stopped for it, and no sample is lost.
+//! and one interface if that changes. Neither stops for it, and no sample is lost.
 
 use crate::exporting::{ExportSettings, MAX_COLLECTORS};
 use crate::netlink::NetlinkSettings;
@@ -42,7 +42,7 @@ pub const HEADER_BYTES: (u16, u16) = (64, MAX_HEADER as u16);
 /// Header bytes are a multiple of this.
 pub const HEADER_STEP: u16 = 32;
 
-/// Which packets of an interface are sampled.
+/// Packets of an interface that are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Packets that it receives.
@@ -56,7 +56,7 @@ pub enum Direction {
 /// Error of a refused setting.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SFlowError {
-    /// Not an interface that can be sampled.
+    /// The interface cannot be sampled.
     #[error("Invalid interface, only works on physical ports: `{0}' is none")]
     NotAPort(String),
     /// No such interface, or the device refused.
@@ -79,7 +79,7 @@ pub enum SFlowError {
     /// Already configured.
     #[error("collector {0} is already configured")]
     CollectorExists(String),
-    /// Not configured.
+    /// The collector is not configured.
     #[error("collector {0} is not configured{others}", others = known(.1))]
     CollectorUnknown(String, Vec<String>),
     /// Collector limit reached.
@@ -132,13 +132,13 @@ pub struct Settings {
     pub polling_interval: u32,
     /// Bytes of a sampled packet that are sent.
     pub header_bytes: u16,
-    /// Which packets are sampled.
+    /// Packets that are sampled.
     pub direction: Direction,
     /// Samples name sub-interfaces, in place of their ports.
     pub sub_interfaces: bool,
     /// Dropped packets are reported.
     pub drop_monitoring: bool,
-    /// How many of these in a second, at most.
+    /// Maximum number of these per second.
     pub drop_limit: u32,
     /// Settings of the agent.
     pub export: ExportSettings,
@@ -174,7 +174,7 @@ impl From<SFlowError> for Refused {
     }
 }
 
-/// Where workers' taps leave the other end of what they write to, as they are built.
+/// Other ends of what workers' taps write to, left here as taps are built.
 #[derive(Default)]
 pub(crate) struct Taps {
     ends: Mutex<Vec<(SampleReader, Arc<TapStats>)>>,
@@ -216,7 +216,7 @@ struct Port {
     speed: u64,
     /// Header that its packets begin with.
     link: Link,
-    /// On which of [`ARCS`] the tap is enabled.
+    /// True for each of [`ARCS`] on which the tap is enabled.
     on: [bool; ARCS.len()],
 }
 
@@ -234,7 +234,7 @@ pub struct SFlow {
     service: Result<service::Handle, String>,
     /// Sub-interfaces whose drops are reported, and those for which that is to change.
     subs: BTreeSet<SwIfIndex>,
-    /// Interfaces that a device of the system stands for.
+    /// Interfaces with a device of the system.
     twins: BTreeSet<SwIfIndex>,
     changing: VecDeque<(SwIfIndex, bool)>,
     /// The service was given reasons a moment ago.
@@ -318,8 +318,8 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// Follows which device of the system stands for an interface. The first that has one, and the
-/// last, change the numbers of all.
+/// Follows the system's device for an interface. The first that has one, and the last, change the
+/// numbers of all.
 fn follow_twin(c: &mut Control, sw_if: SwIfIndex) {
     let has_twin = interface::view(c, sw_if).is_ok_and(|view| view.twin.is_some());
     let is_for_all = {
@@ -463,7 +463,7 @@ fn arrange_all(c: &mut Control) -> Result<(), SFlowError> {
     Ok(())
 }
 
-/// The rate that an interface is to have.
+/// Rate of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
     /// The rate is as before; the general one if it had no sFlow.
@@ -533,7 +533,7 @@ pub fn enable(c: &mut Control, sw_if: SwIfIndex, rate: Rate) -> Result<(), SFlow
     note_speed(c, sw_if);
     tell_port(c, sw_if);
     arrange(c, sw_if)?;
-    // The service hears of new interfaces only as long as one has sFlow.
+    // The service is notified of new interfaces only as long as one has sFlow.
     if is_first {
         publish(c)
     } else {
@@ -607,7 +607,7 @@ pub fn set_header_bytes(c: &mut Control, bytes: u32) -> u16 {
     bytes
 }
 
-/// Says which packets are sampled. Where a direction stays, its sampling goes on without a gap.
+/// Says which packets are sampled. A direction that stays is sampled without a gap.
 ///
 /// # Errors
 /// If the engine refuses.
@@ -639,7 +639,7 @@ pub fn set_drop_monitoring(c: &mut Control, on: bool, limit: u32) -> Result<(), 
     arrange_all(c)
 }
 
-/// All that there is to show.
+/// Returns all that `show sflow` shows.
 #[must_use]
 pub fn report(c: &Control) -> Report {
     let state = c.state::<SFlow>();

@@ -189,7 +189,7 @@ fn a_configuration_of_hsflowd_is_taken() {
     std::fs::write(&file, "sflow { collector { ip = 192.0.2.8 } wrong = 1 }").unwrap();
     let error = lab.cli_error(&command).to_string();
     assert!(error.contains("hsflowd.conf:1:38: unknown keyword `wrong'"), "{error}");
-    // Below that is what the service does in its own time.
+    // The lines below that are what the service does in its own time.
     let again = lab.cli("show sflow");
     assert!(again.lines().take_while(|l| *l != "Status").eq(expected), "{again}");
     std::fs::remove_dir_all(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! From the tap to the collector, with the engine running.
+//! Tests from the tap to the collector, with the engine running.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ fn at_one_in_one_every_packet_arrives_once_in_order_and_whole() {
     lab.cli("sflow agent-address 192.0.2.7");
     lab.cli("sflow sampling-rate 1");
     lab.cli("sflow enable loop0");
-    // In portions that fit the socket's buffer, however late we read.
+    // Portions fit the socket's buffer, however late we read.
     let (mut flows, mut portion, mut waiting) = (0usize, Vec::new(), 0);
     let sizes = (1..=20).chain([31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256]);
     for size in sizes {
@@ -71,7 +71,7 @@ fn headers_and_lengths_of_chained_and_short_packets() {
     for (asked, bytes) in [("128", 128), ("200", 224), ("4000", 256), ("1", 64)] {
         let text = lab.cli(&format!("sflow header-bytes {asked}"));
         assert_eq!(text.is_empty(), asked == bytes.to_string(), "{text}");
-        // With little in the first segment, the header goes on in the next.
+        // The header goes on in the next segment if the first has little of it.
         for first in [256, 200, 40, 1] {
             lab.first = first;
             let packets = (1..).zip(lengths).map(|(i, length)| packet(i, length)).collect();
@@ -117,8 +117,7 @@ fn headers_are_cut_to_what_datagrams_hold() {
     lab.close();
 }
 
-/// Samples of which the service has to put so much into datagrams that it takes several times as
-/// long as a worker.
+/// Header size at which the service takes several times as long as a worker.
 const LONG: &str = "sflow header-bytes 256";
 
 #[test]
@@ -440,7 +439,7 @@ fn collectors_come_and_go_and_none_disturbs_another() {
     lab.flows(&mut second, 41);
     assert_eq!(second.datagrams.last(), Some(&1));
     assert_eq!(second.agents.last().map(String::as_str), Some("198.51.100.1"));
-    // Under the name that it had before, it goes on.
+    // Numbering goes on under the name that it had before.
     let number = second.datagrams[second.datagrams.len() - 2];
     lab.cli("sflow agent-address auto");
     lab.receive(0, sw_if, frames(0, [1]));
@@ -455,7 +454,7 @@ fn collectors_come_and_go_and_none_disturbs_another() {
     lab.close();
 }
 
-/// Up, as its packets are to leave.
+/// Sets the interface up, as its packets must leave.
 fn bring_up(lab: &mut Lab, sw_if: SwIfIndex) {
     interface::set_admin(&mut lab.c, sw_if, true).expect("it can be up");
     lab.c.sync();
@@ -469,7 +468,7 @@ fn samples_know_where_their_packets_went() {
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
     let out = lab.out_by("loop1");
-    // With reasons of its own, that come when samples are taken already.
+    // The feature has reasons of its own, which come when samples are taken already.
     lab.interface();
     let down = lab.out_by("loop2");
     let mut tagged = packet(1, 100);
@@ -604,7 +603,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.cli("sflow enable loop0");
     lab.packets_go(DROP);
     lab.receive(0, a, frames(0, [9]));
-    // Not of an interface without sFlow.
+    // No reports come from an interface without sFlow.
     lab.receive(0, b, frames(0, [9]));
     lab.until("they are here", |_| {
         collector.receive();

@@ -160,7 +160,7 @@ fn tunnels_and_pseudowires_are_named() {
     assert_eq!(said.tunnel, Some(("mpls-tunnel3".into(), 3)));
     let said = r.agree(&labelled(&[16]), "10.0.1.2");
     assert_eq!(said.tunnel, Some(("mpls-tunnel3".into(), 3)));
-    // The labels below the tunnel's are not known: they are not said wrong.
+    // The labels below the tunnel's are not known: the sample leaves them out.
     r.lab.ok("ip route replace 16.0.0.0/24 via mpls-tunnel3 out-labels 18");
     let (said, _) = r.pass(&labelled(&[]));
     assert_eq!((said.stacks, said.tunnel), (None, Some(("mpls-tunnel3".into(), 3))));

@@ -49,7 +49,7 @@ struct Router {
     socket: UdpSocket,
     taken: Vec<Taken>,
     discards: Vec<Discard>,
-    /// Samples that were lost, as the last one said.
+    /// Samples that were lost, by the last one.
     lost: u32,
 }
 
@@ -438,8 +438,8 @@ fn super_packets_are_sampled_as_on_the_wire() {
     r.lab.close();
 }
 
-/// Whatever segment size a sender writes, what a packet costs is bounded: its samples are, and so
-/// are the segments that it may have.
+/// The cost of a packet is bounded, whatever segment size a sender writes: its samples are, and the
+/// segments that it may have.
 #[test]
 fn what_one_packet_costs_has_a_limit() {
     let mut r = Router::new(1);
@@ -459,7 +459,7 @@ fn what_one_packet_costs_has_a_limit() {
         let taken = r.samples(1);
         assert_eq!((taken[0].frame_length, &*taken[0].output), (60_058, "dropCode 275"));
     }
-    // Nor do its drops cost more than the limit allows.
+    // Its drops cost no more than the limit allows, either.
     r.lab.ok("sflow drop-monitoring enable limit 1000000");
     r.lab.ok("set interface state test1 down");
     r.lab.receive_offload(0, tcp(0, 1, 60_000), gso(30));
@@ -514,7 +514,8 @@ fn discards_begin_with_the_header_of_their_link() {
         Discard { input: source.get(), protocol, stripped, frame_length: bytes.len(), header }
     };
     for (from, to) in [(0, 1), (0, TUNNEL), (TUNNEL, 1)] {
-        // By its TTL, and by the output of an interface that is down, behind the new header.
+        // Packets end by their TTL, and by the output of an interface that is down, behind the new
+        // header.
         let (_, frame) = packet(Way::Expired { from, to }, 60);
         r.lab.receive(from, vec![frame.clone()]);
         assert_eq!(r.discard(), expect(&r, from, &frame), "{from} to {to}");
@@ -575,7 +576,7 @@ fn drops_of_sub_interfaces_are_reported_with_their_port() {
     }
     let count = |r: &Router| r.lab.count("sflow", "sflow discards processed");
     assert_eq!(count(&r), 4);
-    // Another takes the number of one that has gone, and is none of the port's.
+    // Another interface takes the number of one that has gone, and is not the port's.
     interface::delete(&mut r.lab.c, behind).unwrap();
     r.lab.ok("sflow enable test0 disable");
     r.lab.receive(0, vec![packet(30)]);

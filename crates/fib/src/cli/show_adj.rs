@@ -14,7 +14,7 @@ pub struct ShowAdj;
 /// The command.
 pub static COMMAND: ShowAdj = ShowAdj;
 
-/// Which adjacencies are shown.
+/// Adjacencies that are shown.
 #[derive(Clone, Copy)]
 struct Selection {
     /// Only those of neighbours.

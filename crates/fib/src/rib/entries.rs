@@ -36,7 +36,7 @@ fn unpack(entry: NonZeroU32) -> Entry {
 }
 
 fn pack(tag: u32, number: u32) -> NonZeroU32 {
-    // This many path lists would fill some 50 GiB: their numbers never reach the tag.
+    // Path lists up to here would fill some 50 GiB: their numbers never reach the tag.
     NonZeroU32::MIN.saturating_add(tag << TAG | number)
 }
 

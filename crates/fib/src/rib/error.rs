@@ -1,4 +1,4 @@
-//! Why a route is refused.
+//! Reason why a route is refused.
 
 use crate::FibError;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use thalweg_device::DeviceError;
 use thalweg_tables::LpmError;
 use thalweg_wire::mpls::Label;
 
-/// Why a route is refused, or a path of it leads nowhere.
+/// Reason why a route is refused, or a path of it leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum RibError {
     /// The next hop is not reachable.
@@ -39,13 +39,13 @@ pub enum RibError {
          (`non-eos')"
     )]
     Label(Label),
-    /// There is no such group.
+    /// The group does not exist.
     #[error("no next-hop group {0}")]
     NoGroup(u32),
     /// The other table does not follow the next hop.
     #[error("next hop {0} is not followed in table {1}")]
     NotTracked(IpAddr, u32),
-    /// With those of the route that leads there, there are too many labels.
+    /// The path has too many labels with those of the route that leads there.
     #[error("more than {} MPLS labels in all", super::MAX_LABELS)]
     Labels,
     /// The interface does not exist.

@@ -8,8 +8,8 @@ use crate::{Dpo, FibError, Forwarding, Member};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm};
 
-/// Returns whether what a path leads to is known for good: a special path, an adjacency, which
-/// changes in place, or what another table or a label follows.
+/// Returns whether the target of a path is fixed: a special path, an adjacency, which changes in
+/// place, or what another table or a label follows.
 fn is_fixed(path: &Path) -> bool {
     path.kind != PathKind::Normal
         || path.sw_if.is_some()
@@ -140,8 +140,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
     }
 
-    /// Creates the forwarding object of a path list: what its only path leads to, if that is known
-    /// for good, else a group of its own (true).
+    /// Creates the forwarding object of a path list: the target of its only path, if that is fixed,
+    /// else a group of its own (true).
     fn object(&self, c: &Control, cast: Cast, paths: &[Path]) -> Result<(Dpo, bool), RibError> {
         if paths.len() > MAX_BUCKETS {
             return Err(FibError::Members(paths.len()).into());

@@ -290,7 +290,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.watched.touch_all(c, (self.link, self.id));
     }
 
-    /// Has subscribers of [`WatchedRoutes`] hear of changes of a prefix's route, or no longer.
+    /// Starts or stops events of [`WatchedRoutes`] about changes of a prefix's route.
     pub fn watch(&mut self, prefix: Prefix<A>, on: bool) {
         self.watched.set(prefix, on);
     }
@@ -300,7 +300,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.watched.take()
     }
 
-    /// Notes that a configured route has begun or ceased to use a list.
+    /// Notes that a configured route begins or stops using a list.
     fn note_peers(&mut self, prefix: Prefix<A>, id: ListId, is_new: bool) {
         let attached = self.list(id).and_then(PathList::attached);
         // Another source of the prefix may say the same.

@@ -12,7 +12,7 @@ use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, Prefix};
 
-/// Where a neighbour is, and who says so.
+/// Place of a neighbour, and the source of that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NeighborOn {
     /// The interface.
@@ -23,7 +23,7 @@ pub struct NeighborOn {
     pub is_written: bool,
 }
 
-/// A neighbour that is to have a host route.
+/// Neighbour that needs a host route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Claim {
     by: NeighborOn,
@@ -46,7 +46,7 @@ impl Claim {
     }
 }
 
-/// Neighbours that are to have host routes, whatever the routes around them are.
+/// Neighbours that need host routes, whatever the routes around them are.
 pub(super) struct Claims<A> {
     all: BTreeMap<(A, SwIfIndex), Claim>,
     number: u64,
@@ -99,10 +99,10 @@ fn cover<A: Address>(
 }
 
 impl<A: Address, L: Lpm<A>> Table<A, L> {
-    /// Sets whether a neighbour is to have a host route: it has one while the longest other route
-    /// around its address leads to its interface, or its lender, as a whole. Among several such
-    /// neighbours with one address, written ones count before others, then one on the interface
-    /// that has the subnet, and then the first.
+    /// Sets whether a neighbour needs a host route: it has one while the longest other route around
+    /// its address leads to its interface, or its lender, as a whole. Among several such neighbours
+    /// with one address, written ones count before others, then one on the interface that has the
+    /// subnet, and then the first.
     ///
     /// Returns the interface whose neighbour keeps the address from this one.
     pub fn set_neighbor(
@@ -125,7 +125,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         (wanted && used != by.sw_if).then_some(used)
     }
 
-    /// Returns whether a neighbour is to have a host route.
+    /// Returns whether a neighbour needs a host route.
     #[must_use]
     pub fn claims(&self, addr: A, sw_if: SwIfIndex) -> bool {
         self.claims.all.contains_key(&(addr, sw_if))

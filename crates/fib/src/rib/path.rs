@@ -28,7 +28,7 @@ pub enum Source {
     Nd,
     /// Resolved neighbour.
     Adjacency,
-    /// Every table has it.
+    /// Present in every table.
     Default,
 }
 
@@ -153,8 +153,9 @@ impl Path {
         let plain = self.kind == PathKind::Normal && self.labels == Labels::NONE;
         self.sw_if.filter(|_| plain && self.next_hop.is_none())
     }
-    /// Returns the path as a table of such addresses has it: one to a next hop in the table itself
-    /// names none. Next hops of another family are in table 0 unless they name one (RFC 4798).
+    /// Returns the path in the form of a table of such addresses: one to a next hop in the table
+    /// itself names none. Next hops of another family are in table 0 unless they name one (RFC
+    /// 4798).
     #[must_use]
     pub fn in_table<A: Address>(self, own: TableId) -> Path {
         let followed = self.kind == PathKind::Normal && self.sw_if.is_none();
@@ -230,7 +231,7 @@ impl Mark {
     }
 }
 
-/// Where TTL and traffic class of labels come from (RFC 3443, RFC 3270).
+/// Source of the TTL and traffic class of labels (RFC 3443, RFC 3270).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub enum Mode {
     /// They are the labels' own: the path is one hop to the packet.

@@ -330,7 +330,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         if members.is_empty() {
             members.push(Member::of(UNRESOLVED));
         }
-        // There are as many as when it was made, and none leads back.
+        // The group has the size that it was made with, and no member leads back.
         let _ = f.set_group(c, list.dpo, members);
         true
     }

@@ -29,7 +29,7 @@ impl<A> Default for Watched<A> {
     }
 }
 
-/// Has subscribers hear of it, with other changes of the same turn.
+/// Notifies subscribers of it, with other changes of the same turn.
 fn publish(c: &Control, (link, table): (LinkType, TableId)) {
     c.remote().submit(move |c| c.publish(WatchedRoutes { link, table }));
 }

@@ -1,9 +1,9 @@
-//! Why the engine cannot start.
+//! Reason why the engine cannot start.
 
 use crate::arc::ArcError;
 use thalweg_buffer::PoolError;
 
-/// Why the engine cannot start.
+/// Reason why the engine cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The buffer pool cannot be allocated.

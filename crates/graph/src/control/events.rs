@@ -65,7 +65,7 @@ impl Control {
         loop {
             let next = channel.borrow_mut().waiting.pop_front();
             let Some((event, then)) = next else { break };
-            // By position: a subscriber may add another.
+            // Go by position: a subscriber may add another.
             let mut i = 0;
             loop {
                 let subscriber = channel.borrow().subscribers.get(i).cloned();

@@ -72,7 +72,7 @@ pub struct HandOffView {
     pub lines: [usize; 3],
 }
 
-/// How long [`Control::await_handed_over`] waits.
+/// Time for which [`Control::await_handed_over`] waits.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Control {

@@ -15,7 +15,7 @@ pub fn on_panic(keep: impl Fn(&str) + Send + Sync + 'static) {
     let _ = KEEP_PANIC.set(Box::new(keep));
 }
 
-/// How long the report of a panic may take.
+/// Time that the report of a panic may take.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Returns the name of a worker's thread.
@@ -111,7 +111,7 @@ pub(super) fn spawn(
             if let Some(keep) = KEEP_PANIC.get() {
                 keep(&text);
             }
-            // Nobody may read it; the process ends all the same.
+            // A missing reader does not keep the process from ending.
             std::thread::spawn(|| {
                 std::thread::sleep(LAST_WORDS);
                 std::process::exit(70)
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn threads_go_where_they_belong() {
-        // In a thread of its own, since other tests run on this one.
+        // The test has a thread of its own, since other tests run on this one.
         let test = std::thread::spawn(|| {
             let all = cores();
             let last = *all.last().unwrap();

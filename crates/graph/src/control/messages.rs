@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// Time that [`Control::ask`] gives a worker that did not respond the last time.
 const SILENT_TIME: Duration = Duration::from_millis(5);
-/// How long [`Control::begin_asking`] waits for a worker. The main thread does other work in the
-/// meantime, and on a busy machine a worker may get no processor for seconds.
+/// Time for which [`Control::begin_asking`] waits for a worker. The main thread does other work in
+/// the meantime, and on a busy machine a worker may get no processor for seconds.
 const LATE_TIME: Duration = Duration::from_secs(10);
 
-/// How long [`Asked::then`] waits at once. Workers usually answer within microseconds.
+/// Time for which [`Asked::then`] waits at once. Workers usually answer within microseconds.
 const AT_ONCE: Duration = Duration::from_millis(5);
 /// Time between looks at answers that are late.
 const REST: Duration = Duration::from_millis(2);
 
 /// The result of one worker.
 enum Answer<R> {
-    /// Until when it is waited for.
+    /// Time until which it is waited for.
     Due(mpsc::Receiver<R>, Instant),
     /// `None` if the worker did not respond.
     Here(Option<R>),
@@ -101,7 +101,7 @@ impl<R> Asked<R> {
 #[derive(Default)]
 pub(super) struct Late {
     waiting: Vec<Continuation>,
-    /// How many ever waited.
+    /// Number that ever waited.
     begun: u64,
     /// True if the main loop will look at them.
     is_timed: bool,

@@ -227,7 +227,7 @@ pub struct Control {
     by_name: HashMap<Arc<str>, NodeId>,
     errors: Vec<(NodeId, &'static ErrorDecl)>,
     retired: registry::Retired,
-    /// How often a node or its counters were entered.
+    /// Number of times that a node or its counters were entered.
     changes: u64,
     arc_decls: Vec<&'static ArcDecl>,
     arcs: Vec<ArcConfig>,
@@ -261,7 +261,7 @@ pub struct Control {
     pub baseline: Baseline,
     /// The start has succeeded.
     running: bool,
-    /// Why a feature cannot start.
+    /// Reason why a feature cannot start.
     refused: RefCell<Option<String>>,
 }
 
@@ -282,9 +282,9 @@ pub struct Baseline {
     pub loops: Vec<LoopCounts>,
     /// Long loops by the thread's own time, per worker.
     pub long_loops: Vec<LoopCounts>,
-    /// When counters of interfaces or errors were last cleared.
+    /// Time when counters of interfaces or errors were last cleared.
     pub cleared: Option<SystemTime>,
-    /// When runtime statistics were last cleared.
+    /// Time when runtime statistics were last cleared.
     pub runtime_since: Option<Instant>,
 }
 

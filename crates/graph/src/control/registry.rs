@@ -91,7 +91,7 @@ impl Control {
                 return Err(e);
             }
         };
-        // By their number: a node without counters may have the same first one.
+        // The number of counters tells: a node without counters may have the same first one.
         if let Some((base, len)) = was.filter(|(_, len)| *len != d.errors.len()) {
             self.retired.ranges.entry(len).or_default().push(base);
             // Counts of the last owner are not shown as those of the node that has its id.

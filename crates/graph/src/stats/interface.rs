@@ -238,7 +238,7 @@ macro_rules! interface_counters {
 
             $($(
                 $(#[$derived_doc])*
-                /// Never below zero: the counters are read one after the other.
+                /// The value is never below zero: the counters are read one after the other.
                 pub fn $derived(&self) -> u64 {
                     self.$all$(.saturating_sub(self.$less))+
                 }

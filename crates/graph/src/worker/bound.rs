@@ -1,18 +1,18 @@
 //! The bound of circles: a packet that goes round in the graph ends here, and with it the worker's
 //! loop.
 //!
-//! No node can know that the graph leads back to it: translations, look-ups in other tables, rules
-//! and bridges are put together by whoever configures them, and what changes no TTL could go round
-//! for ever. Counting steps in every packet would cost more than most nodes do. So a worker counts
-//! the steps of its loop, which are few for each packet that came in, and looks at single packets
-//! only when they are many:
+//! No node can know that the graph leads back to it: users combine translations, look-ups in other
+//! tables, rules and bridges, and a packet whose TTL does not change could go round endlessly.
+//! Counting steps in every packet would cost more than most nodes do. A worker therefore counts the
+//! steps of its loop, which are few for each packet that came in, and looks at single packets only
+//! when they are many:
 //!
 //! * Once a loop has taken [`FREE`] steps and [`EACH`] more for each packet that came in, each
 //!   further step is counted in the packet that takes it, and ends a packet that has [`MOST`].
 //! * Copies are counted as what they are copies of, and copying as [`COPIED`] steps
 //!   ([`NodeCx::may_copy`]): a packet is copied four times in a row, in bridge after bridge, before
-//!   no more is made of it. Else each step could double the packets, and one
-//!   would take all buffers.
+//!   no more is made of it. Otherwise each step could double the packets, and one would take all
+//!   buffers.
 //! * Many copies of many can still take long, so that after [`ENOUGH`] times the first bound, and
 //!   [`FLOOD`] steps for each buffer, every packet ends that is left. A flood takes a few steps for
 //!   each buffer.
@@ -44,9 +44,9 @@ const HANDED: u16 = MOST / 8;
 
 /// The steps that a loop may take: one for each packet at each node.
 pub(super) struct Bound {
-    /// From here on packets are counted one by one.
+    /// Number from which on packets are counted one by one.
     pub(super) suspicious: usize,
-    /// From here on none goes on.
+    /// Number from which on none goes on.
     enough: usize,
 }
 

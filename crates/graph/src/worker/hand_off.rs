@@ -343,7 +343,7 @@ pub(crate) struct Arrivals {
 
 impl Arrivals {
     /// Takes pending frames, up to a limit, and passes them on; returns the number of packets.
-    /// `note` hears of each queue's node, and of the number of packets that came by it in a row.
+    /// `note` gets each queue's node, and the number of packets that came by it in a row.
     #[inline]
     pub(super) fn poll(
         &mut self,

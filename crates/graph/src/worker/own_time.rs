@@ -28,7 +28,8 @@ struct Reading {
 
 impl Reading {
     fn now() -> Reading {
-        // Not by the crate rustix, which looks for the kernel's vDSO, which valgrind does not have.
+        // The crate rustix will not do: it looks for the kernel's vDSO, which valgrind does not
+        // have.
         let own =
             clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
         let waits = getrusage(UsageWho::RUSAGE_THREAD)

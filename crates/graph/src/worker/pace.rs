@@ -1,8 +1,8 @@
-//! How long an idle worker keeps polling before it sleeps.
+//! Time that an idle worker keeps polling before it sleeps.
 //!
 //! Being woken costs a packet some microseconds, and tens of them if the processor has gone to
-//! sleep, too. Polling costs processor time. So a worker learns the gaps between packets, and polls
-//! through them while they are short; if they are long it sleeps soon.
+//! sleep, too. Polling costs processor time. A worker therefore learns the gaps between packets,
+//! and polls through them while they are short; if they are long it sleeps soon.
 
 use crate::clock;
 use crate::node::RxMode;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, adaptive patience stays between its bounds.
+        /// Adaptive patience stays between its bounds, whatever comes.
         #[test]
         fn stays_in_bounds(
             least in 0u64..1000,

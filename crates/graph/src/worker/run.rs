@@ -17,10 +17,10 @@ use thalweg_buffer::{Cache, Flags, Frame};
 use thalweg_tables::SparseMemory;
 use thalweg_tables::qsbr::{Guard, Reader};
 
-/// Reading the clock takes about 20 clocks, as much as a node needs for a packet. So of consecutive
-/// loops with few packets only one in `TIMED` is timed node by node, and is weighted by `TIMED`.
+/// Reading the clock takes about 20 clocks, as much as a node needs for a packet. Of consecutive
+/// loops with few packets, one in `TIMED` is therefore timed node by node, with the weight `TIMED`.
 const TIMED: u64 = 8;
-/// Up to this number of packets, each counted at each node, a loop has few.
+/// Maximum number of packets, each counted at each node, of a loop that has few.
 const FEW: usize = 64;
 /// Loops that start in the same span of `1 << SPAN` clocks are all timed, or none: a loop unlike
 /// those before takes longer, as its branches are mispredicted.
@@ -29,7 +29,8 @@ const SPAN: u32 = 16;
 /// Returns the weight of a loop that starts at `start`; 0 if its nodes are not timed.
 #[inline]
 fn weight(start: u64, after_few: bool) -> u64 {
-    // By the golden ratio: evenly spread, and out of step with any pattern the traffic may have.
+    // The step is the golden ratio: evenly spread, and out of step with any pattern the traffic may
+    // have.
     let spread = (start >> SPAN).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     match after_few {
         false => 1,
@@ -158,7 +159,7 @@ impl Worker {
     pub(crate) fn run(&mut self) {
         self.core.unshare();
         self.asked = Vec::with_capacity(16);
-        // When the last packets were done, and whether it was in the loop before.
+        // Time when the last packets were done, and whether that was in the loop before.
         let (mut last_work, mut busy, mut few) = (clock::cycles(), true, false);
         // A loop starts where one with work ended: reading the clock takes about 20 clocks.
         let mut start = last_work;
@@ -366,7 +367,7 @@ impl Worker {
 
 /// Times the nodes of a loop, one after the other.
 struct Watch {
-    /// When the previous one was done.
+    /// Time when the previous one was done.
     at: u64,
     /// Weight of this loop. 0: it is not timed.
     weight: u64,
@@ -469,7 +470,7 @@ mod tests {
     use crate::mailbox::Waker;
     use crate::node::{Adapter, OwnLines};
 
-    /// Whatever time loops take, their weights add up to them.
+    /// The weights of loops add up to their number, whatever time they take.
     #[test]
     fn weights_add_up() {
         for step in [200u64, 600, 2596, 1 << 16, 1_000_000, 1 << 20, 1 << 40] {

@@ -109,7 +109,7 @@ pub(super) struct Taps {
     stale: bool,
     /// True if a tap was called since taps were settled.
     unsettled: bool,
-    /// When taps are settled next, should packets keep coming; and the interval, in ticks.
+    /// Time when taps are settled next if packets keep coming; and the interval, in ticks.
     settle_at: u64,
     every: u64,
 }
@@ -224,7 +224,7 @@ impl Taps {
         count >= due || (offload && due != NEVER)
     }
 
-    /// Notes that packets were counted which no tap is to see: they are no part of what taps skip.
+    /// Notes that packets were counted which no tap sees: they are no part of what taps skip.
     pub(super) fn let_pass<const A: usize>(&mut self, sw_if: SwIfIndex, packets: u64) {
         if self.gates[A].at(sw_if).taps == 0 {
             return;
@@ -252,7 +252,8 @@ impl Taps {
         }
     }
 
-    /// Out of line, so that notifying one, the usual case, needs no registers for a loop.
+    /// The function is out of line, so that notifying one, the usual case, needs no registers for a
+    /// loop.
     #[cold]
     #[inline(never)]
     fn each_marker(&mut self, notify: impl Fn(&mut dyn Tap)) {

@@ -20,7 +20,7 @@ use thalweg_graph::{
 
 /// First byte of a packet, which selects its path.
 pub const TO_SINK: u8 = 0;
-/// To the other sink.
+/// Packets go to the other sink.
 pub const TO_OTHER: u8 = 1;
 /// Dropped for the splitter's reason.
 pub const TO_DROP: u8 = 2;
@@ -28,14 +28,14 @@ pub const TO_DROP: u8 = 2;
 pub const TO_KEEP: u8 = 3;
 /// Delivered to the router itself.
 pub const TO_DELIVER: u8 = 4;
-/// To the node that a message named.
+/// Packets go to the node that a message named.
 pub const TO_NODE: u8 = 5;
 /// A reason to panic.
 pub const TO_PANIC: u8 = 6;
-/// To the first sink, on another worker: see [`to_worker`].
+/// Packets go to the first sink, on another worker: see [`to_worker`].
 pub const TO_WORKER: u8 = 7;
 
-/// To the first sink on a worker.
+/// Returns the byte that sends packets to the first sink on a worker.
 pub const fn to_worker(worker: u8) -> u8 {
     TO_WORKER | worker << 4
 }
@@ -450,12 +450,12 @@ impl Lab {
         Lab::with_parts(workers, buffers, &[])
     }
 
-    /// With more parts.
+    /// Starts a lab with more parts.
     pub fn with_parts(workers: usize, buffers: usize, more: &[Part]) -> Lab {
         Lab::started_by(workers, buffers, |c| c.start(&[&[TEST], more].concat()))
     }
 
-    /// By a function that starts [`TEST`] among others.
+    /// Starts a lab by a function that starts [`TEST`] among others.
     pub fn started_by(
         workers: usize,
         buffers: usize,

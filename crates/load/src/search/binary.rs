@@ -12,7 +12,7 @@ pub struct Binary {
     pub adaptive: f64,
 }
 
-/// Where a search is.
+/// State of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
     /// The greatest load that was good, or the least of the range.

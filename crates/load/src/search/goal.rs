@@ -253,7 +253,7 @@ mod tests {
             if let Some(decided) = decided {
                 prop_assert_eq!(decided, last);
             }
-            // Once there are enough trials, the verdict is the share that was lossy.
+            // The share of lossy trials is the verdict once enough are made.
             if trials.len() >= sum {
                 let all = Weighed::of(&goal, &trials).verdict(&goal);
                 let lossy = low.iter().filter(|low| !**low).count() as f64;

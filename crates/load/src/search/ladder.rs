@@ -25,7 +25,6 @@ impl Ladder {
         self.top
     }
 
-    /// Returns a rung's load.
     pub(super) fn load(&self, rung: Rung) -> f64 {
         match rung {
             0 => self.least,

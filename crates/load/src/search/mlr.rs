@@ -79,7 +79,7 @@ struct Bounds {
     upper: Option<Rung>,
 }
 
-/// The first trial warms the device up and says nothing.
+/// The first trial warms the device up and does not count.
 const WARM_UP: usize = 1;
 
 impl Search {

@@ -103,7 +103,7 @@ fn ether_type(layer: Option<&Layer>) -> u16 {
         Some(Layer::Arp { .. }) => 0x0806,
         Some(Layer::Ipv4 { .. }) => 0x0800,
         Some(Layer::Ipv6 { .. }) => 0x86dd,
-        // For local experiments (IEEE 802).
+        // Ethertype for local experiments (IEEE 802).
         _ => 0x88b5,
     }
 }
@@ -118,7 +118,7 @@ fn protocol(layer: Option<&Layer>, v6: bool) -> u8 {
         Some(Layer::Udp { .. }) => 17,
         Some(Layer::Ipv6 { .. }) => 41,
         Some(Layer::Mpls { .. }) => 137,
-        // For experiments (RFC 3692).
+        // Protocol for experiments (RFC 3692).
         _ => 253,
     }
 }

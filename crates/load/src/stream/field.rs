@@ -17,7 +17,7 @@ pub enum Steps {
 pub enum Values {
     /// Always this one.
     One(u128),
-    /// From `first` up to at most `last`; or down, if `last` is less.
+    /// Counts from `first` up to at most `last`; or down, if `last` is less.
     Count {
         /// First value.
         first: u128,
@@ -60,7 +60,7 @@ impl Values {
 pub struct Field {
     /// Its values.
     pub values: Values,
-    /// When the next one comes.
+    /// Time when the next one comes.
     pub steps: Steps,
 }
 

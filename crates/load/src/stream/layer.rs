@@ -152,7 +152,7 @@ pub enum Layer {
 /// Filling of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// This byte.
+    /// The byte.
     Byte(u8),
     /// 0, 1, 2, … 255, 0, …
     Count,

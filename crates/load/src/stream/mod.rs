@@ -4,7 +4,7 @@
 //! on the other side counts what arrives. Neither knows what lies between them.
 //!
 //! Each packet has a tag in the last bytes of its payload: stream, sequence number, the time when
-//! it was due, and whether that was in the window of a trial. So each stream has its own books:
+//! it was due, and whether that was in the window of a trial. Each stream has books of its own:
 //!
 //! - intended = sent + late + refused ([`Sent`]);
 //! - sent = received + lost ([`Books`]), with all lost packets known by their sequence numbers;
@@ -69,13 +69,14 @@ impl Side {
     }
 }
 
-/// Which way a stream goes.
+/// Direction of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// From the first port to the second.
+    /// Direction from the first port to the second.
     #[default]
     AToB,
-    /// From the second port to the first, with source and destination addresses exchanged.
+    /// Direction from the second port to the first, with source and destination addresses
+    /// exchanged.
     BToA,
     /// Both, each at the stream's rate.
     Both,
@@ -97,7 +98,7 @@ impl Direction {
 pub enum Size {
     /// All have this one.
     One(u16),
-    /// From the least to the greatest.
+    /// Sizes from the least to the greatest.
     Range {
         /// Least size.
         least: u16,
@@ -117,13 +118,13 @@ impl Size {
     }
 }
 
-/// When packets are sent.
+/// Times when packets are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Without end.
     #[default]
     Continuous,
-    /// This many.
+    /// A number of packets.
     Burst {
         /// Packets.
         packets: u64,
@@ -139,12 +140,12 @@ pub enum Mode {
     },
 }
 
-/// When a stream starts.
+/// Start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// This long after the trial.
+    /// Time after the trial's start.
     After(Nanos),
-    /// When the stream of this number in the plan has ended, and this long after that.
+    /// Pause after the end of the stream of this number in the plan.
     Behind {
         /// Number of the stream, from 0.
         stream: usize,
@@ -167,7 +168,7 @@ pub enum Caching {
     Auto,
     /// No.
     Off,
-    /// This number of them, which then repeat, even if more would differ.
+    /// Number of packets, which then repeat, even if more would differ.
     Packets(u32),
 }
 
@@ -188,7 +189,7 @@ pub struct Stream {
     pub mode: Mode,
     /// Start.
     pub start: Start,
-    /// How often start and bursts are repeated, at least once.
+    /// Number of times that start and bursts are repeated, at least once.
     pub times: u32,
     /// Direction.
     pub direction: Direction,
@@ -242,7 +243,8 @@ impl Plan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct StreamError {
-    /// Where: a field as `ipv4.source`, or `size`, `rate`, `mode`, `start`, `layers`, `cache`.
+    /// Place of the fault: a field as `ipv4.source`, or `size`, `rate`, `mode`, `start`, `layers`,
+    /// `cache`.
     pub path: String,
     /// The fault, and a correct form.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Which packets of a stream have arrived: once, twice, out of order, or not at all.
+//! Arrivals of a stream's packets: once, twice, out of order, or not at all.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ const SPAN: u64 = 1 << 15;
 /// Most ranges of lost packets that are kept.
 const RANGES: usize = 4096;
 
-/// How a packet arrived.
+/// Way in which a packet arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// For the first time, and behind all others.
+    /// First time, and behind all others.
     InOrder,
-    /// For the first time, after packets with greater numbers (RFC 4737 §3).
+    /// First time, after packets with greater numbers (RFC 4737 §3).
     Reordered,
-    /// Again.
+    /// Repetition.
     Repeated,
-    /// So late that nobody can tell whether for the first time.
+    /// Too late to tell if it is the first time.
     Ancient,
 }
 

@@ -34,7 +34,7 @@ pub enum Cap {
 pub enum Load {
     /// The plan's own rates times this factor.
     Times(f64),
-    /// This rate; each stream keeps its share of it.
+    /// Total rate; each stream keeps its share of it.
     Total(Rate),
 }
 

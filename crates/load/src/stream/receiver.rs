@@ -70,7 +70,7 @@ impl Port {
     }
 }
 
-/// Whose a packet is.
+/// Owner of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     /// The receiver's, which has taken it in.
@@ -268,7 +268,7 @@ impl Receiver {
         }
     }
 
-    /// When the last packet of this trial arrived.
+    /// Returns the time when the last packet of this trial arrived.
     pub fn last(&self) -> Option<Nanos> {
         self.last
     }
@@ -358,7 +358,7 @@ impl Books {
         let mut complete = complete;
         if bits > 0 {
             let numbers = missing.into_iter().flatten().map(sequence);
-            // One more says that there are more.
+            // One more shows that others follow.
             let mut named: Vec<_> =
                 numbers.take(NAMED + 1).map(|sequence| sequence..sequence + 1).collect();
             complete &= named.len() <= NAMED;

@@ -20,9 +20,9 @@ pub struct Sent {
     pub sent: u64,
     /// Bytes handed over, without FCS.
     pub bytes: u64,
-    /// Not sent, because the tester was late.
+    /// Packets that were not sent, because the tester was late.
     pub late: u64,
-    /// Not sent, because the transport had no room until it was too late.
+    /// Packets that were not sent, because the transport had no room until it was too late.
     pub refused: u64,
 }
 
@@ -75,7 +75,7 @@ struct Sending {
     step: Option<Fine>,
     /// Time from the begin of a burst to that of the next.
     every: Fine,
-    /// When the next packet is due, if the stream runs.
+    /// Time when the next packet is due, if the stream runs.
     due: Option<Fine>,
     /// The next packet's number.
     number: u64,
@@ -83,7 +83,7 @@ struct Sending {
     left: u64,
     bursts: u64,
     rounds: u32,
-    /// When the burst at hand began, or begins.
+    /// Time when the burst at hand began, or begins.
     burst: Fine,
     /// True if it follows another one of its round.
     follows: bool,
@@ -91,7 +91,7 @@ struct Sending {
     refused: bool,
     /// Counters of packets outside and inside windows.
     counts: [Sent; 2],
-    /// From which number on packets are due at this time, with this step.
+    /// Numbers from which on packets are due at this time, with this step.
     paces: Vec<(u64, Fine, Fine)>,
     /// Numbers of packets that are judged.
     judged: Vec<Range<u64>>,
@@ -157,14 +157,14 @@ impl Plan {
 
 /// The mark of a run's tags.
 pub(super) fn mark(seed: u64) -> u16 {
-    // Neither it nor its inverse is the most frequent content of packets.
+    // The value and its inverse are no frequent contents of packets.
     match mix(seed) as u16 {
         0 | 0xffff => 0x7a1c,
         mark => mark,
     }
 }
 
-/// Which part of a stream one of several workers sends, if any. One that never ends is shared out;
+/// Part of a stream that one of several workers sends, if any. One that never ends is shared out;
 /// bursts, and streams that start behind each other, are sent by one worker.
 fn part_of(streams: &[Stream], number: usize, worker: Part) -> Option<Part> {
     let mut root = number;
@@ -246,7 +246,7 @@ impl Stream {
         if self.times == 0 {
             return wrong("times", "0; it must be at least 1".into());
         }
-        // Each stream waits for one; whoever follows them either finds an end or goes in circles.
+        // Each stream waits for one: their row either ends or is a circle.
         let mut at = number;
         for _ in 0..=all.len() {
             let Some(Stream { start: Start::Behind { stream, .. }, direction, .. }) = all.get(at)
@@ -412,7 +412,7 @@ impl Senders {
         handed
     }
 
-    /// When the next packet is due; `None` if none is.
+    /// Returns the time when the next packet is due; `None` if none is.
     pub fn next_due(&self) -> Option<Nanos> {
         self.stream(self.turns.first()?)?.due.map(coarse)
     }
@@ -480,7 +480,7 @@ impl Senders {
         self.stream(stream).map_or(&[], |stream| &stream.judged)
     }
 
-    /// When a packet was due that was sent; `None` if it was not, or too long ago.
+    /// Returns the time when a packet was due that was sent; `None` if it was not, or too long ago.
     pub fn due(&self, stream: usize, sequence: u64) -> Option<Nanos> {
         let stream = self.stream(stream)?;
         if sequence >= stream.number {
@@ -569,7 +569,7 @@ impl Sending {
             let from_now = now + step.unwrap_or(0) * turn / Fine::from(self.part.count());
             self.due = self.due.map(|due| if due > now { due } else { from_now });
         }
-        // The next packet of a faster stream comes earlier, but for a start or burst not begun.
+        // The next packet of a faster stream comes earlier, unless a start or burst has not begun.
         if let (Some(due), Some(step), Some(old)) = (self.due, step, self.step)
             && due > now
             && due > self.burst

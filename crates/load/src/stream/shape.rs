@@ -15,14 +15,14 @@ pub(super) const MAX_SUMS: usize = 4;
 pub(super) struct Shape {
     /// The longest packet, with the variable fields, lengths and checksums zero.
     pub(super) template: Vec<u8>,
-    /// By size.
+    /// Variants by size.
     pub(super) variants: Vec<Variant>,
     pub(super) turns: Turns,
     pub(super) fields: Vec<Variable>,
     pub(super) sums: Vec<SumAt>,
     /// Places of 16-bit lengths, and by how many bytes they are less than the packet.
     pub(super) lengths: Vec<(usize, usize)>,
-    /// Where the payload begins.
+    /// Offset of the payload.
     pub(super) payload: usize,
     /// Packets rendered beforehand.
     pub(super) cache: Cache,
@@ -40,7 +40,7 @@ pub(super) struct Variant {
     pub(super) sums: [u32; MAX_SUMS],
 }
 
-/// Which size a packet has, by its number.
+/// Sizes of packets, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     pub(super) order: Order,
@@ -53,7 +53,7 @@ pub(super) struct Turns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     One,
-    /// Over and over.
+    /// Sizes that repeat.
     Cycle(Vec<u16>),
     Count(u32),
     Random(u64, u32),
@@ -76,7 +76,7 @@ pub(super) struct Variable {
     pub(super) at: usize,
     pub(super) width: Width,
     pub(super) shift: u32,
-    /// Which checksums it is part of, by bit.
+    /// Checksums that it is part of, by bit.
     pub(super) covered: u8,
     pub(super) values: Numbers,
     pub(super) index: Index,
@@ -100,7 +100,7 @@ pub(super) enum Numbers {
     List(Vec<u64>),
 }
 
-/// Where an index comes from.
+/// Source of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Index {
     /// A step each `every` packets, up to `count`, from `start`.
@@ -115,7 +115,7 @@ pub(super) enum Index {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
     pub(super) bytes: Vec<u8>,
-    /// Where each begins, and its variant.
+    /// Offset of each, and its variant.
     pub(super) packets: Vec<(u32, u16)>,
     /// The next one.
     pub(super) next: usize,
@@ -203,7 +203,7 @@ impl SumAt {
             Sum::Right => self.value(sum),
             Sum::Zero => 0,
             Sum::Keep => self.kept,
-            // Not to 0, which is the same as 0xffff, and which UDP takes for none.
+            // The sum must not be 0, which is the same as 0xffff, and which UDP takes for none.
             Sum::Wrong => match self.value(sum) {
                 0xffff => 2,
                 right => right + 1,

@@ -10,8 +10,8 @@
 //! | 4 | sequence number | 3 | time in µs |
 //! | 6 | time in ns | | |
 //!
-//! The check makes the one's complement sum of the whole payload zero. So it finds a damaged
-//! payload, and the checksum of UDP or TCP does not depend on the payload at all.
+//! The check makes the one's complement sum of the whole payload zero: a damaged payload is found,
+//! and the checksum of UDP or TCP does not depend on the payload.
 
 use super::{Nanos, Side};
 
@@ -28,7 +28,7 @@ const SIDE_B: u8 = 0x10;
 const SHORT_WINDOW: u8 = 0x80;
 const SHORT_SIDE_B: u8 = 0x40;
 
-/// Which form a packet has room for.
+/// Form that a packet has room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// None: packets are counted by port, not by stream.

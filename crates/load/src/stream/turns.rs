@@ -1,4 +1,4 @@
-//! Whose turn it is: the streams by the time when their next packet is due.
+//! Turns of streams, by the time when their next packet is due.
 
 use super::Nanos;
 

@@ -8,7 +8,7 @@ use super::tcb::State;
 use super::{Gaps, Plan, PlanError, Protocol};
 use crate::{Micros, Sink};
 
-/// How many conversations are opened.
+/// Number of conversations that are opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Opening {
     /// Conversations per second.
@@ -30,7 +30,7 @@ pub struct Clients {
     /// Number of slots of each client.
     each: u32,
     opening: Opening,
-    /// When the next conversation is due, in microseconds.
+    /// Time when the next conversation is due, in microseconds.
     due: f64,
     /// Number of the next pair of client and port.
     next: u64,
@@ -155,7 +155,7 @@ impl Clients {
             self.machine.counts.no_tuple += 1;
             return;
         };
-        // When it was opened, in milliseconds: 49 days.
+        // Time when it was opened, in milliseconds: 49 days.
         self.machine.slots[number as usize].peer = (now / 1000) as u32;
         self.machine.begin(number, talk as u8, self.judging, None, now, out);
     }

@@ -1,4 +1,4 @@
-//! Whose a packet is, for those who find one that was dropped.
+//! Finds the conversation of a packet that was dropped.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,7 +23,7 @@ pub struct Flow {
 }
 
 impl Incoming<'_> {
-    /// Whose it is; `None` if it is no packet as conversations have them.
+    /// Returns its conversation; `None` if it is no packet of any.
     pub fn flow(&self) -> Option<Flow> {
         let heard = self.heard.as_ref().ok()?;
         let address = |number: u128| match heard.is_v4 {

@@ -71,7 +71,7 @@ pub struct Talk {
     pub limit: Option<u32>,
 }
 
-/// How TCP behaves.
+/// Behaviour of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpTimes {
     /// Time after which a segment is sent again as long as no round trip was measured, in
@@ -106,13 +106,13 @@ impl Default for TcpTimes {
     }
 }
 
-/// How far apart conversations are opened.
+/// Gaps between conversations that are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gaps {
     /// Evenly.
     #[default]
     Even,
-    /// By the exponential distribution, as if many clients knew nothing of each other.
+    /// Gaps of the exponential distribution, as of many independent clients.
     Exponential,
 }
 
@@ -135,11 +135,11 @@ pub struct Plan {
     pub times: TcpTimes,
     /// Maximum payload of a segment in bytes.
     pub mss: u16,
-    /// Number of conversations that there is room for, TIME_WAIT included.
+    /// Room for conversations, TIME_WAIT included.
     pub room: u32,
     /// Time after which a side that hears nothing gives up, in microseconds.
     pub patience: Micros,
-    /// How far apart conversations are opened.
+    /// Gaps between conversations that are opened.
     pub gaps: Gaps,
     /// Time by which conversations are opened late, in microseconds; those that are due longer are
     /// not opened.
@@ -226,7 +226,7 @@ pub enum PlanError {
     /// A time.
     #[error("{what} of {micros} µs: it must be 1 to {most} µs")]
     Time {
-        /// Which one.
+        /// The limit.
         what: &'static str,
         /// Its value.
         micros: Micros,

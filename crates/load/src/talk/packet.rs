@@ -92,7 +92,7 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Why a frame is not read.
+/// Reason why a frame is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     /// Frame of others: another protocol, a fragment, too short.

@@ -33,7 +33,7 @@ pub enum Step {
     Repeat {
         /// Number of the step.
         from: u16,
-        /// How often they run.
+        /// Number of times that they run.
         times: u16,
     },
     /// Waits until the other side has closed its direction.
@@ -47,7 +47,7 @@ pub enum Step {
 /// The steps of one side; when they end, it closes.
 pub type Program = Vec<Step>;
 
-/// Which side closes a connection, and how.
+/// Side that closes a connection, and the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CloseBy {
     /// The client closes first.
@@ -124,7 +124,7 @@ impl Exchange {
 /// A program that cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    /// Too many steps.
+    /// The program has too many steps.
     #[error("{0} steps: the limit is {max}", max = MAX_STEPS)]
     Long(usize),
     /// A message without bytes, or longer than the protocol takes.
@@ -173,7 +173,8 @@ pub const MAX_WAIT: Micros = 30 * 60 * 1_000_000;
 /// The longest [`Step::Pause`], as a multiple of its mean: one in 3,000 would be longer.
 pub const LONGEST_PAUSE: u64 = 8;
 
-/// Returns the longest time for which a side says nothing since its program waits, in microseconds.
+/// Returns the longest time for which a side sends nothing because its program waits, in
+/// microseconds.
 pub(super) fn silence(program: &[Step]) -> Micros {
     let (mut longest, mut run): (Micros, Micros) = (0, 0);
     // Silence before each step, and the step after the last word.

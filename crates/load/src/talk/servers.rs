@@ -18,7 +18,7 @@ pub struct Servers {
     machine: Machine,
     is_v4: bool,
     servers: Range,
-    /// Numbers of addresses that are none of the plan's clients.
+    /// Numbers of addresses that are not the plan's clients.
     peers: HashMap<u128, u32>,
     /// Slots by the hash of their addresses and ports, at the hash or behind it: see
     /// `hash`. The upper bits of an entry are some of the hash, so that the slots of others need
@@ -33,7 +33,7 @@ pub struct Servers {
     free: u32,
 }
 
-/// Maximum number of different addresses that are none of the plan's clients.
+/// Maximum number of different addresses that are not the plan's clients.
 const MAX_PEERS: usize = 1 << 24;
 /// Places in a cache line, a power of two.
 const LINE: u32 = 16;
@@ -224,7 +224,7 @@ impl Servers {
         })
     }
 
-    /// Where a conversation is looked for first, and the upper bits of its entry.
+    /// Returns the first slot to look for a conversation, and the upper bits of its entry.
     ///
     /// The lowest bits of addresses and ports decide on the place within a cache line, and the
     /// others on the line: conversations of clients that follow each other, as they are opened,

@@ -1,7 +1,7 @@
 //! Clients that several workers share out among them.
 //!
-//! Each worker has a range of the clients' addresses, or of their ports if addresses are few. So
-//! the addresses and ports of a packet say whose it is, without a look-up, on both sides.
+//! Each worker has a range of the clients' addresses, or of their ports if addresses are few.
+//! Addresses and ports of a packet thus name its worker on both sides, without a look-up.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,11 +9,11 @@ use super::pool::Range;
 use super::{Incoming, Opening, Plan, Pool, Protocol};
 use crate::part::{self, Part};
 
-/// How many addresses there must be for each part, for these to be shared out: with fewer, some
-/// parts would have much more than others.
+/// Minimum number of addresses for each part if these are shared out: with fewer, some parts would
+/// have much more than others.
 const ADDRESSES: u32 = 8;
 
-/// How the conversations of a plan are shared out.
+/// Shares of a plan's conversations.
 #[derive(Clone, Debug)]
 pub struct Split {
     parts: u32,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a part's clients send, and whatever servers answer, is that part's.
+        /// All that a part's clients send, and all that servers answer them, is that part's.
         #[test]
         fn conversations_have_one_owner(
             v4: bool, clients in 1u32..40, first in 1u16..60_000, ports in 1u16..40,
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(own.iter().map(|own| own.ports).collect::<Vec<_>>(), [(1024, 50), (1074, 50)]);
         let limits: Vec<u32> = own.iter().filter_map(|own| own.talks[0].limit).collect();
         assert_eq!((limits.iter().sum::<u32>(), limits.len()), (5, 2));
-        // Clients behind one address that is none of theirs.
+        // Clients behind one address that is not theirs.
         let other = plan(("100.64.0.1".parse().unwrap(), 1), (2000, 64));
         let mut clients = Clients::new(&other, 1, 0).unwrap();
         clients.set_opening(Opening { rate: 1e6, hold: None, total: Some(64) }, 0);

@@ -46,7 +46,8 @@ pub(super) mod flag {
 pub(super) struct Tcb {
     pub(super) state: State,
     pub(super) flags: u8,
-    /// How often the oldest segment was sent again, 4 bits, and duplicate acknowledgements, 3 bits.
+    /// Number of times that the oldest segment was sent again, 4 bits, and of duplicate
+    /// acknowledgements, 3 bits.
     pub(super) counts: u8,
     /// Congestion window in segments.
     pub(super) cwnd: u8,
@@ -76,7 +77,7 @@ pub(super) struct Tcb {
     pub(super) previous: u32,
     /// End of the program's wait, of TIME_WAIT, or of patience.
     pub(super) until: Clock,
-    /// When the oldest segment that is not acknowledged was sent.
+    /// Time when the oldest segment that is not acknowledged was sent.
     pub(super) sent: Clock,
     /// Number of the other side's address on a server; when it was opened, in milliseconds, on a
     /// client.

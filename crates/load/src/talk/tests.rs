@@ -141,14 +141,14 @@ fn a_rate_that_changes_often_opens_no_more_than_its_mean() {
     let plan = small(Protocol::Tcp, Exchange::default());
     let mut clients = Clients::new(&plan, 1, 0).unwrap();
     let mut out: Vec<Vec<u8>> = Vec::new();
-    // From 0.1 to 2 a second within ten seconds, in a hundred steps: about ten.
+    // The rate grows from 0.1 to 2 a second within ten seconds, in a hundred steps: about ten.
     for step in 0..100u32 {
         let rate = 0.1 + 1.9 * f64::from(step) / 100.0;
         clients.set_opening(Opening { rate, ..RATE }, u64::from(step) * 100_000);
         clients.poll(u64::from(step) * 100_000, 10, &mut out);
     }
     assert!((9..=12).contains(&clients.counts().begun), "{}", clients.counts().begun);
-    // After a pause the first one comes at once.
+    // The first one comes at once after a pause.
     clients.set_opening(Opening { rate: 0.0, ..RATE }, 10_000_000);
     clients.set_opening(Opening { rate: 0.001, ..RATE }, 20_000_000);
     let before = clients.counts().begun;
@@ -561,8 +561,8 @@ impl Spoil for Program {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever a link does to frames, all connections end, the books balance, and what a program
-    /// has received it has received once and in order.
+    /// All connections end, the books balance, and a program receives its data once and in order,
+    /// whatever a link does to frames.
     #[test]
     fn bad_links_lose_no_bookkeeping(
         lost in 0u64..150, repeated in 0u64..100, damaged in 0u64..50, late in 0u64..3000,
@@ -643,8 +643,8 @@ proptest! {
         }
     }
 
-    /// Whatever segments come, in whatever order: nothing is out of step, each is answered by
-    /// little, and all connections end.
+    /// Segments may come in any order: nothing is out of step, each is answered by little, and all
+    /// connections end.
     #[test]
     fn hostile_segments_are_survived(
         close in prop_oneof![Just(CloseBy::Client), Just(CloseBy::Server), Just(CloseBy::Both)],

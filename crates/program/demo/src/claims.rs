@@ -8,7 +8,7 @@ use thalweg_sflow::estimate::{Estimate, FlowKey};
 
 /// TCP must reach this many bits per second.
 const LEAST_TCP: f64 = 50e6;
-/// At most this share of UDP datagrams may be lost on the way, in percent.
+/// Maximum share of UDP datagrams that may be lost on the way, in percent.
 const MOST_LOSS: f64 = 1.0;
 
 /// A conversation: estimated from samples, and counted by its sender's kernel.
@@ -44,14 +44,14 @@ pub struct Evidence {
     pub malformed: u64,
     pub talkers: Vec<Talker>,
     pub accounting: Accounting,
-    /// Per interface: its name, what the host's kernel sent, what the router received or knows that
-    /// it missed.
+    /// Interfaces, each with its name, what the host's kernel sent, what the router received or
+    /// knows that it missed.
     pub wires: Vec<(String, u64, u64)>,
-    /// How the router ended: its exit status and last words. `None` if it goes on.
+    /// End of the router: its exit status and last words. `None` if it goes on.
     pub ending: Option<Ended>,
 }
 
-/// How the router ended.
+/// End of the router.
 pub struct Ended {
     pub clean: bool,
     pub words: String,
@@ -136,7 +136,7 @@ fn samples(e: &Evidence) -> Claim {
     }
 }
 
-/// By chance alone one interval in twenty misses its truth, so that a miss is no failure; one by
+/// One interval in twenty misses its truth by chance alone, so that a miss is no failure; one by
 /// more than twice the interval (four standard deviations) is.
 fn estimates(talkers: &[Talker]) -> Claim {
     let hold = talkers.iter().filter(|t| t.holds()).count();

@@ -177,7 +177,7 @@ impl Poller {
         Some((latest.before.clone()?, latest.now.clone()?))
     }
 
-    /// Why the router does not answer, if so.
+    /// Returns the reason why the router does not answer, if so.
     pub fn error(&self) -> Option<String> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).error.clone()
     }

@@ -41,7 +41,7 @@ use view::Moment;
 const PREFIX: &str = "thalweg";
 const SIDES: [&str; 3] = ["left", "router", "right"];
 
-/// How long the last samples may be on their way; they take about a second.
+/// Time that the last samples may take; they take about a second.
 const LAST_SAMPLES: Duration = Duration::from_secs(5);
 
 /// Shows a router between two hosts at work: pings, TCP and UDP through it, what its nodes cost,
@@ -168,7 +168,7 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
     let name_prefix = args.keep.then(|| PREFIX.to_owned());
     let lab = Lab::build(&LabOptions { name_prefix, ..LabOptions::default() })?;
     if args.keep {
-        // Removed by `end`, not by whoever drops the last handle.
+        // Only `end` removes them, not the drop of the last handle.
         lab.keep();
     }
     let collector = Collector::start(&lab.router, COLLECTOR_PORT)?;

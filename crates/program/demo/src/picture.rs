@@ -148,7 +148,7 @@ fn sides(character: char) -> Option<Sides> {
     Some(['l', 'r', 'u', 'd'].map(|side| sides.contains(side)))
 }
 
-/// Text as XML has it. Control characters have no place in XML; a replacement stands for each.
+/// Text for XML. Control characters have no place in XML; a replacement stands for each.
 fn escaped(text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     for c in text.chars() {

@@ -14,7 +14,7 @@ use thalweg_netns::{Lab, Running, wait_for_unix_socket, wait_until};
 pub const SAMPLING_RATE: u32 = 100;
 /// Seconds between samples of the interfaces' counters.
 pub const POLLING_INTERVAL: u32 = 2;
-/// Where the collector listens, on the router's loopback.
+/// Port of the collector, on the router's loopback.
 pub const COLLECTOR_PORT: u16 = thalweg_sflow::SFLOW_PORT;
 
 /// The router starts in some milliseconds; a machine under load takes longer.
@@ -88,7 +88,7 @@ pub enum Router {
     Kept(Child, Files),
 }
 
-/// How the router ended.
+/// End of the router.
 pub struct Ending {
     pub status: ExitStatus,
     pub log: String,

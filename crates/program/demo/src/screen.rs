@@ -1,4 +1,4 @@
-//! Where moments are shown: the whole terminal, or lines of text.
+//! Screen on which moments are shown: the whole terminal, or lines of text.
 
 use super::terminal::Terminal;
 use super::view::Moment;

@@ -19,7 +19,7 @@ const PING_INTERVAL: Duration = Duration::from_millis(20);
 const UDP_BITS_PER_S: u64 = 50_000_000;
 const UDP_BYTES: u32 = 1000;
 
-/// How long each part takes.
+/// Time that each part takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub ping: Duration,
@@ -71,7 +71,7 @@ pub fn start(lab: &Lab, plan: Plan, phase: Phase) -> Result<Receiver<Result<Traf
     let (left, right) = (lab.left.clone(), lab.right.clone());
     let (done, result) = channel();
     let run = move || {
-        // There is no receiver any more if the demonstration was interrupted.
+        // An interrupted demonstration has no receiver.
         let _ = done.send(run(&left, &right, plan, &phase));
     };
     std::thread::Builder::new().name("traffic".into()).spawn(run).context("start the traffic")?;
@@ -146,7 +146,7 @@ impl Truth {
         Ok(Truth { hosts, before })
     }
 
-    /// The conversations that there were, with their packets.
+    /// Returns the conversations with their packets.
     pub fn packets(&self) -> Result<Vec<(FlowKey, u64)>> {
         let mut all = Vec::new();
         for ((ns, source, destination), before) in self.hosts.iter().zip(&self.before) {

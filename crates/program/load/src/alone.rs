@@ -21,7 +21,7 @@ pub(super) enum OwnLimit {
     At(f64),
     /// More than is asked for.
     Beyond,
-    /// Not measured: that would take a cable between the ports.
+    /// Unknown: measuring it needs a cable between the ports.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Where a lost packet was lost, and how sure that is.
+//! Place at which a packet was lost, with its certainty.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use thalweg_load_report::{FirstLost, Grade};
 
 use super::spot::{Drops, Spot, Way};
 
-/// A packet that was dropped in the window of a trial, as whoever dropped it noted.
+/// Packet that was dropped in the window of a trial, as noted by its dropper.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) what: What,
-    /// When, by the machine's clock.
+    /// Time, by the machine's clock.
     pub(super) at: u64,
     /// Number of a stream's pair of ports, among those with streams.
     pub(super) pair: usize,
@@ -22,12 +22,12 @@ pub(super) struct Seen {
     pub(super) interface: String,
 }
 
-/// Where a packet was lost.
+/// Place at which a packet was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The packet itself was noted where it was dropped; with the interface that received it.
     Seen(Spot, String),
-    /// This was the only place that dropped anything, and it dropped all.
+    /// The only place that dropped anything, and it dropped all.
     Counted(Spot),
     /// Others dropped something as well, but not this packet.
     Inferred(Spot),
@@ -46,7 +46,7 @@ pub(super) fn place(drops: &Drops, unexplained: u64, way: Option<Way>) -> Place 
         (Some(of), Some(way)) => of == way,
         _ => true,
     };
-    // Where packets are noted, this one would have been.
+    // A place that notes packets would have noted this one.
     for watched in [false, true] {
         let mut could =
             all.iter().filter(|(spot, _)| (watched || !spot.watched) && goes_there(spot));
@@ -102,7 +102,7 @@ impl fmt::Display for Place {
 /// The first packet of connections that was lost in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FirstTalk {
-    /// Which one, if it was noted.
+    /// Flow of the packet, if it was noted.
     pub(super) flow: Option<Flow>,
     pub(super) place: Place,
 }

@@ -240,7 +240,6 @@ impl Device {
         Ok(())
     }
 
-    /// Ends the window.
     pub(super) fn end_window(&mut self) {
         self.change(Change::Judging(false));
         self.set_judging(false);
@@ -348,8 +347,8 @@ impl Device {
         }
     }
 
-    /// Samples what all ports receive with sFlow, one packet of a number; 0: none. So far it was
-    /// another one.
+    /// Samples what all ports receive with sFlow, one packet of a number; 0: none. `was`: the
+    /// number so far.
     pub(super) fn sample(&mut self, was: u32, rate: u32) -> Result<()> {
         let mut lines = String::new();
         if (was == 0) != (rate == 0) {

@@ -95,12 +95,14 @@ const BUSY: u8 = 4;
 const SEARCHED: f64 = 0.95;
 /// Share of the tester's own limit from which on a result is not the device's.
 const TRUSTED: f64 = 0.9;
-/// How often a trial is made that the tester spoils.
+/// Number of times that a trial is made that the tester spoils.
 const REPEATS: usize = 5;
-/// How often a search begins again below a rate at which the tester is late, and how far below.
+/// Number of times that a search begins again below a rate at which the tester is late, and how far
+/// below.
 const LOWERED: u32 = 12;
 const LESS: f64 = 0.85;
-/// How often a trial with losses is repeated because the hypervisor took time from the machine.
+/// Number of times that a trial with losses is repeated because the hypervisor took time from the
+/// machine.
 const DOUBTS: usize = 2;
 /// Pause after a trial with losses.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -140,7 +142,7 @@ struct Made {
     l1: Vec<(f64, f64)>,
 }
 
-/// Why a search has no result.
+/// Reason why a search has no result.
 #[derive(Debug, thiserror::Error)]
 enum NoResult {
     #[error("no result after {0} minutes: --limit, a greater --width or a lesser --sum would help")]
@@ -187,7 +189,7 @@ impl Args {
         Ok(work)
     }
 
-    /// Why a search would say nothing of the device.
+    /// Returns the reason why a search would not judge the device.
     fn refused(&self, alone: &Alone) -> Option<NoResult> {
         let loss = alone.loss?;
         let goals = self.goals();
@@ -331,7 +333,7 @@ fn run(
             _ => None,
         });
         let measured = match busy.map(|reached| reached.clamp(load / 2.0, load * LESS)) {
-            // With a device next to it, the tester bears less than alone.
+            // The tester bears less with a device next to it than alone.
             Some(most) if lowered < LOWERED && most > search.least => {
                 lowered += 1;
                 (own, search.most) = (Some(load), most);
@@ -552,7 +554,7 @@ impl Made {
 /// The time that a search has taken, and the most that it may take, on a terminal.
 fn progress(elapsed: Duration, limit: Duration) -> String {
     match std::io::stdout().is_terminal() {
-        // In place of what was said when it began.
+        // The line replaces the first one.
         true => format!("\r\x1b[2K[{} of at most {}] ", clock(elapsed), clock(limit)),
         false => String::new(),
     }

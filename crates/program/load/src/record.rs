@@ -64,7 +64,7 @@ fn drops(drops: &Drops) -> Vec<Drop> {
     drops.iter().map(drop).collect()
 }
 
-/// Where most of what is missing was lost; `None` if nothing was.
+/// Returns the place at which most of what is missing was lost; `None` if nothing was.
 pub(super) fn limited_by(drops: &Drops, missing: Missing, tester: bool) -> Option<LimitedBy> {
     let Missing { lost, damaged, unexplained } = missing;
     let known: u64 = drops.iter().map(|(_, packets)| packets).sum();

@@ -136,7 +136,7 @@ impl Writer {
     }
 }
 
-/// Now, as RFC 3339 has it, in whole seconds.
+/// Returns the time in the format of RFC 3339, in whole seconds.
 fn now() -> String {
     let text = thalweg_cli::utc(SystemTime::now());
     let whole = text.split('.').next().unwrap_or_default();
@@ -201,7 +201,6 @@ fn device(under: &Under) -> Device {
     Device { configuration, counters_from: counters_from.into(), ..Device::default() }
 }
 
-/// Goals of a search.
 pub(super) fn goals(goals: &[thalweg_load::search::Goal]) -> Vec<Goal> {
     let goal = |goal: &thalweg_load::search::Goal| Goal {
         name: goal.name.clone(),
@@ -250,7 +249,7 @@ pub(super) fn in_words(by: &LimitedBy) -> String {
     parts.join(", ")
 }
 
-/// The first packet lost, as a sentence has it.
+/// First packet lost, as a sentence.
 pub(super) fn first_in_words(first: &FirstLost) -> String {
     let stream = &first.stream;
     let what = match (first.scheduled_ns, first.sequence) {

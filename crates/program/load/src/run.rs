@@ -98,7 +98,7 @@ pub(super) fn check(args: &Profile) -> Result<u8> {
 
 /// A profile that a run would not refuse.
 fn checked(profile: Read) -> Result<Read> {
-    // How late packets may be changes nothing that is checked.
+    // The limit of lateness changes nothing that is checked.
     Work::plain(&profile, Duration::ZERO)?;
     Ok(profile)
 }
@@ -181,7 +181,6 @@ impl Args {
         Ok((streams, connections))
     }
 
-    /// Load of streams.
     fn load_of_streams(&self, work: &Work) -> Result<Load> {
         let load = self.load.as_deref().unwrap_or("1");
         let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;
@@ -313,7 +312,7 @@ impl Args {
         if spoiled { TESTER } else { status }
     }
 
-    /// The load, as a report has it.
+    /// Returns the load in the form of a report.
     fn offered(&self, work: &Work, offered: Offered) -> String {
         let mut parts = Vec::new();
         if work.has_streams() {

@@ -31,7 +31,7 @@ const TAIL: Duration = Duration::from_millis(50);
 /// Time between two looks at what runs, in the window and behind it.
 const LOOK: Duration = Duration::from_secs(1);
 const SHORT_LOOK: Duration = Duration::from_millis(100);
-/// Time without a packet after which none is on its way, and the most that is waited.
+/// Time without a packet after which none is on its way, and the longest wait.
 const QUIET: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_secs(2);
 /// Time that the last connections have if the user has had enough.
@@ -56,7 +56,7 @@ pub(super) struct Now {
     pub(super) left: Duration,
 }
 
-/// How a trial went.
+/// Outcome of a trial.
 pub(super) struct Ran {
     /// Length of its window in seconds.
     pub(super) seconds: f64,
@@ -74,7 +74,7 @@ pub(super) struct Ran {
     pub(super) stolen: f64,
 }
 
-/// How a group of connections went.
+/// Outcome of a group of connections.
 #[derive(Clone, Debug)]
 pub(super) struct GroupRan {
     pub(super) name: String,
@@ -109,7 +109,7 @@ impl Ran {
     }
 
     /// Packets and connections of the window: what it shows, they show. Streams without tags are
-    /// judged by all that was sent, but of that, the ramp says nothing of the load.
+    /// judged by all that was sent, of which the ramp is no measure of the load.
     pub(super) fn judged(&self) -> u64 {
         let packets = self.streams.as_ref().map_or(0, |trial| trial.sum().window);
         packets + self.connections.as_ref().map_or(0, |trial| trial.connections.begun)

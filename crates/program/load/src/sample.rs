@@ -27,7 +27,7 @@ pub(super) struct Sample {
     pub(super) all_servers: Counts,
 }
 
-/// Counts of clients in groups that have a rate: the number of others is held, and says nothing of
+/// Counts of clients in groups that have a rate: the number of others is held, and is no measure of
 /// their lives, which may be longer than any window.
 fn flowing(before: &Books, after: &Books) -> Counts {
     let groups = before.groups.iter().zip(&after.groups).filter(|(_, is)| !is.held);

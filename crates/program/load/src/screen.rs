@@ -12,7 +12,7 @@ use super::device::Device;
 use super::number::short;
 use super::runner::{Now, seconds};
 
-/// Where it is drawn.
+/// Terminal or lines that it is drawn on.
 pub(super) struct Screen {
     terminal: bool,
     /// Lines drawn.

@@ -1,4 +1,4 @@
-//! Where packets were dropped, and on which side.
+//! Places at which packets were dropped, and on which side.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ impl Side {
 /// The way that a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
-    /// From clients to servers, from the first port to the second.
+    /// Way from clients to servers, from the first port to the second.
     There,
     /// The other way round.
     Back,
@@ -49,13 +49,13 @@ impl Way {
 /// A hop of a lab's packets: from the tester's interface to the device's, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hop {
-    /// To the device; of a wire, all of it.
+    /// Way to the device; of a wire, all of it.
     In,
-    /// From the device.
+    /// Way from the device.
     Out,
 }
 
-/// Which counter of a hop: a packet that an earlier one has is in all later ones as well.
+/// Counter of a hop: a packet that an earlier one has is in all later ones as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Counter {
     /// Counter of the end that receives.

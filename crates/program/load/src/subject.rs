@@ -29,7 +29,7 @@ pub(super) struct Measured {
     pub(super) spoiled: bool,
     /// Share of the processors' time that the hypervisor took, in percent.
     pub(super) stolen: f64,
-    /// Where most was lost, if anything was.
+    /// Place at which most was lost, if anything was.
     pub(super) limited_by: Option<LimitedBy>,
     /// The first packet of streams that was lost.
     pub(super) first_lost: Option<FirstLost>,

@@ -168,7 +168,7 @@ impl Args {
                             let goal = format!("{} connections, {name}", talks.name);
                             writer.report.results.push(Found { goal, ..quiet.found });
                         }
-                        // Whatever has failed, the user does not want the next one.
+                        // The user does not want the next one, whatever has failed.
                         Err(_) if stop.is_set() => return Err(Interrupted.into()),
                         Err(error) => {
                             let name = format!("{lab:?}").to_lowercase();

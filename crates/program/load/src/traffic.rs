@@ -49,7 +49,7 @@ impl Traffic {
             wait: self.server_wait * 1000,
             ..Exchange::default()
         };
-        // In tenths of a percent, and no kind is left out that was asked for.
+        // Shares are in tenths of a percent, and no kind is left out that was asked for.
         let udp = (self.udp_percent * 10.0).round() as u32;
         let kinds =
             [("udp", Protocol::Udp, PORTS.1, udp), ("tcp", Protocol::Tcp, PORTS.0, 1000 - udp)];

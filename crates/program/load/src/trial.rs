@@ -17,11 +17,11 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 const SETTLE: Duration = Duration::from_millis(500);
 /// Time that connections have for their end, beyond what their program takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Share of connections that the tester may fail to open; with more, the trial says nothing of the
+/// Share of connections that the tester may fail to open; with more, the trial does not judge the
 /// device.
 const UNSENT: f64 = 1e-4;
 
-/// How a trial went.
+/// Outcome of a trial.
 pub(super) struct Trial {
     pub(super) sample: Sample,
     pub(super) connections: Connections,
@@ -122,7 +122,7 @@ pub(super) fn is_tester(sample: &Sample, drops: &Drops) -> bool {
 }
 
 /// True if limits that the user has set kept connections from being opened: a trial with fewer of
-/// them says nothing of its rate.
+/// them is no measure of its rate.
 pub(super) fn is_held_back(sample: &Sample) -> bool {
     sample.clients.held_back as f64 > UNSENT * sample.clients.begun.max(1) as f64
 }

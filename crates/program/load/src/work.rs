@@ -37,7 +37,7 @@ pub(super) struct Group {
     pub(super) hold: Option<u32>,
     /// Number after which no more are opened.
     pub(super) total: Option<u64>,
-    /// How the rate, or the number held, grows at the start.
+    /// Growth at the start of the rate, or of the number held.
     pub(super) ramp: Option<Ramp>,
 }
 
@@ -277,10 +277,10 @@ impl Work {
     }
 }
 
-/// Why a load cannot be shared out to streams.
+/// Reason why a load cannot be shared out to streams.
 pub(super) const NO_RATE: &str = "all streams have a fixed rate, or are bursts that end";
 
-/// How groups share a rate.
+/// Division of a rate among groups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     rated: f64,

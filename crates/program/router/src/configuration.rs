@@ -180,8 +180,8 @@ fn shown(all: bool) -> &'static str {
 /// Bytes of a document that takes a second or so to check.
 const LONG: u64 = 2 << 20;
 
-/// A command with the absolute path of a file: the router runs in another directory. A document can
-/// be checked first, as what is wrong with it can be said here.
+/// A command with the absolute path of a file: the router runs in another directory. A document is
+/// checked first: its mistakes can be reported here.
 fn with_file(command: &str, file: Option<&Path>, is_checked: bool) -> Result<String, Failure> {
     let Some(file) = file else { return Ok(command.to_owned()) };
     if is_checked {

@@ -81,7 +81,7 @@ fn arcs_are_those_of_the_graph() {
     c.shut_down();
 }
 
-/// Whichever of two features is enabled first, packets visit them in the order of the arc.
+/// Packets visit two features in the order of the arc, whichever is enabled first.
 #[test]
 fn pairs_of_features_keep_their_order() {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };

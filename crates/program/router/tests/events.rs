@@ -60,7 +60,7 @@ fn interfaces_change_while_others_learn_of_a_change() {
                 let name = name(i);
                 copy.borrow_mut().push(format!("deleted {name}"));
                 if name == "loop0" {
-                    // Once more, and another one; and a new one is another interface.
+                    // Delete it once more, and another one; a new one is another interface.
                     let again = commands.run_line(c, "delete loopback interface intfc loop0").1;
                     assert!(again.is_err());
                     run(c, &commands, "delete loopback interface intfc loop1");

@@ -14,11 +14,11 @@ use thalweg_testkit::{processor_time, sized};
 /// Few fill the pages of the tables that changes share.
 const FEW: usize = 260;
 const MEASURED: usize = 20;
-/// With many, one more may take this much longer. The list of a bridge's members, in whose order
-/// frames are flooded, is copied.
+/// Factor by which one more may take longer with many. The list of a bridge's members, in whose
+/// order frames are flooded, is copied.
 const MOST: f64 = 2.5;
 const MOST_OF_A_BRIDGE: f64 = 5.0;
-/// Below this, other programs decide.
+/// Time below which other programs decide.
 const FLOOR: Duration = Duration::from_micros(100);
 
 struct Kind {

@@ -14,7 +14,7 @@ use thalweg_graph::{Control, EngineConfig};
 use thalweg_program_router::api::services;
 use thalweg_program_router::features::FEATURES;
 
-/// All names that there are, each with its kind.
+/// Returns all names, each with its kind.
 fn names() -> BTreeSet<String> {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let config = EngineConfig { pool, ..EngineConfig::default() };
@@ -40,7 +40,7 @@ fn names() -> BTreeSet<String> {
         }
     }
     let registry = Registry::new(services(&features)).expect("messages");
-    // With the checksum of its fields.
+    // Names of messages include the checksum of their fields.
     all.extend(registry.messages().iter().map(|def| format!("message {}", def.name_crc())));
     all
 }

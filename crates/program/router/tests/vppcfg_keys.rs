@@ -47,7 +47,7 @@ fn steps(path: &str) -> Vec<&'static str> {
     steps
 }
 
-/// How problems call the place.
+/// Returns the name of the place in problems.
 fn place(steps: &[&str]) -> String {
     steps.join(".").replace(".[]", "[0]")
 }

@@ -25,7 +25,7 @@ use tracing::level_filters::LevelFilter;
 
 /// A signal that precedes the wait for messages is seen this late.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(500);
-/// How long the last lines of the log may take at the end.
+/// Time that the last lines of the log may take at the end.
 const LAST_LINES: Duration = Duration::from_millis(200);
 /// User and group ID of the unprivileged user.
 const UNPRIVILEGED: u32 = 65_534;
@@ -234,7 +234,7 @@ fn reload(
 }
 
 /// Rights that are needed later: to join groups, and to enter namespaces (which newer kernels also
-/// want of whoever hears of drops).
+/// require of listeners to drops).
 fn rights(conf: &HsflowdConf) -> CapabilitySet {
     let mut rights = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
     if conf.dropmon.is_some() || conf.collectors.iter().any(|c| c.namespace.is_some()) {
@@ -243,7 +243,7 @@ fn rights(conf: &HsflowdConf) -> CapabilitySet {
     rights
 }
 
-/// Drops privileges. This is the only thread so far; later ones inherit from it.
+/// Drops privileges. No other thread runs yet; later ones inherit from this one.
 fn drop_rights(conf: &HsflowdConf) {
     let drop_user = || -> rustix::io::Result<()> {
         let (user, group) = (Uid::from_raw(UNPRIVILEGED), Gid::from_raw(UNPRIVILEGED));

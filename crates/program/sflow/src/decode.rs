@@ -148,14 +148,14 @@ enum Show {
     Nothing,
 }
 
-/// Where datagrams go.
+/// Destination of datagrams.
 struct Outlet {
     show: Show,
     forwarder: Option<Forwarder>,
     out: io::StdoutLock<'static>,
 }
 
-/// So much is written at once.
+/// Bytes that are written at once.
 const BATCH: usize = 1 << 18;
 
 impl Outlet {

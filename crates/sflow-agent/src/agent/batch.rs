@@ -5,7 +5,7 @@
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    /// Where each datagram ends.
+    /// End of each datagram.
     ends: Vec<usize>,
 }
 
@@ -70,8 +70,8 @@ impl Batch {
         (0..self.len()).map(|at| self.span(at, at + 1))
     }
 
-    /// How many datagrams from `at` on the kernel can cut out of one send: all as long as the first
-    /// but the last, which may be shorter.
+    /// Returns the number of datagrams from `at` on that the kernel can cut out of one send: all as
+    /// long as the first but the last, which may be shorter.
     #[must_use]
     pub fn run(&self, at: usize) -> usize {
         let length = |at: usize| self.span(at, at + 1).len();

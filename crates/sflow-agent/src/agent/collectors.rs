@@ -16,9 +16,9 @@ use super::{Batch, Transport};
 /// An interface, a route or a namespace may come later; there is no point in trying for each
 /// datagram.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often a name is looked up again.
+/// Interval in which a name is looked up again.
 const RESOLVE: Duration = Duration::from_secs(60);
-/// How often to look whether a namespace is still the one that was entered.
+/// Interval of checks whether a namespace is still the one that was entered.
 const LOOK: Duration = Duration::from_secs(2);
 /// A collector that comes and goes is logged this often.
 const LOG: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Where datagrams go.
+/// Destination of datagrams.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CollectorConfig {
     /// The collector.
@@ -65,7 +65,7 @@ impl From<SocketAddr> for CollectorConfig {
     }
 }
 
-/// Its address or name and port, then what else was said.
+/// Its address or name and port, then its other settings.
 impl fmt::Display for CollectorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
@@ -148,7 +148,7 @@ impl CollectorConfig {
         self.namespace.is_some() || matches!(self.host, Host::Name(_))
     }
 
-    /// Its addresses now, by asking whoever answers for names.
+    /// Returns its present addresses, by name resolution.
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         match &self.host {
             Host::Ip(ip) => Ok(vec![SocketAddr::new(*ip, self.port)]),
@@ -253,7 +253,7 @@ impl CollectorStats {
     }
 }
 
-/// Which file a namespace is.
+/// Identity of a namespace's file.
 type Identity = Option<(u64, u64)>;
 
 type Opened = io::Result<Option<(UdpSocket, SocketAddr)>>;
@@ -264,7 +264,7 @@ struct Target {
     config: CollectorConfig,
     sender: Option<UdpSender>,
     task: Option<BackgroundTask<Opened>>,
-    /// When to try to open the socket, or to look the name up again.
+    /// Time to try to open the socket, or to look the name up again.
     next_try: Option<Instant>,
     /// The namespace that the socket is in, and when to look whether it still exists.
     namespace: Identity,
@@ -519,7 +519,7 @@ mod tests {
         let named = |name: &str| CollectorConfig::new(Host::Name(name.into()), port);
         collectors.configure(&[named("localhost")], Instant::now());
         wait(&mut collectors, |stats| stats.addr.is_some());
-        // A resolver that knows no name at all is none to test with, only to survive.
+        // A resolver that knows no name cannot be tested, only survived.
         collectors.configure(&[named("no-such-host.invalid")], Instant::now());
         wait(&mut collectors, |stats| {
             stats.last_error.as_ref().is_some_and(|e| e.contains("no-such-host.invalid"))

@@ -1,4 +1,4 @@
-//! Which of the host's addresses names the agent.
+//! Elects the host's address that names the agent.
 
 use std::cmp::Reverse;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The addresses of this host, and what was said about which of them names the agent.
+//! Addresses of this host, and the settings that choose the agent's.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,7 @@ use nix::net::if_::if_nametoindex;
 
 use super::{AddressPrefix, LocalAddress, elect_agent_address};
 
-/// How the agent's address is found.
+/// Way in which the agent's address is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentChoice {
     /// The configured address.
@@ -22,9 +22,9 @@ pub struct AgentChoice {
 }
 
 impl AgentChoice {
-    /// The address that names the agent; `None` if the host has none that could. The one that is
-    /// in use stays while it is as good by what was said: a new identity costs collectors the
-    /// agent's history. Unless it is good on this host alone.
+    /// The address that names the agent; `None` if the host has none that could. The one in use
+    /// stays while it is as good by these settings: a new identity costs collectors the agent's
+    /// history. Unless it is good on this host alone.
     #[must_use]
     pub fn elect(&self, current: Option<IpAddr>) -> Option<IpAddr> {
         self.address.or_else(|| self.elect_among(&local_addresses(), current))

@@ -37,9 +37,9 @@ use thalweg_sflow::model::{
 use thalweg_sflow::value::Text;
 use thalweg_sflow::xdr::Writer;
 
-/// The sub-agent number of an agent that samples packets, as hsflowd has it.
+/// Sub-agent number of an agent that samples packets, as in hsflowd.
 pub const SUB_AGENT_PACKETS: u32 = 100_000;
-/// The sub-agent number of an agent that only sends counters, as hsflowd has it.
+/// Sub-agent number of an agent that only sends counters, as in hsflowd.
 pub const SUB_AGENT_COUNTERS: u32 = 100_001;
 /// Frame check sequence of Ethernet: not in the sampled frame, but in the length on the wire.
 pub const FCS_BYTES: u32 = 4;
@@ -57,7 +57,7 @@ pub struct AgentConfig {
     pub datagram_bytes: usize,
     /// Most bytes of a sampled header.
     pub header_bytes: usize,
-    /// How long a sample may wait for others to share its datagram.
+    /// Time that a sample may wait for others to share its datagram.
     pub max_delay: Duration,
 }
 
@@ -92,13 +92,13 @@ pub const fn header_room(datagram_bytes: usize) -> usize {
     datagram_bytes.saturating_sub(AROUND)
 }
 
-/// Why an agent cannot work as configured.
+/// Reason why an agent cannot work as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AgentError {
     /// The agent address is unusable.
     #[error("agent address {0} is not a valid agent address: give a unicast address of this host")]
     Address(IpAddr),
-    /// Too short or too long.
+    /// The size of datagrams is out of range.
     #[error("datagrams of {found} bytes are out of range: {min} to {max} are possible")]
     DatagramBytes {
         /// The configured length.
@@ -158,11 +158,11 @@ pub struct FlowSampleIn<'a> {
     pub drops: u64,
     /// ifIndex that the packet came in by, 0 unknown.
     pub input: u32,
-    /// Where it went.
+    /// Output of the packet.
     pub output: Interface,
     /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
-    /// Bytes of the packet as the dataplane has it.
+    /// Bytes of the packet in the dataplane.
     pub frame_length: u32,
     /// Bytes that are on the wire but not in the packet, [`FCS_BYTES`] for Ethernet. The length
     /// that is sent counts them.
@@ -184,13 +184,13 @@ pub struct DiscardIn<'a> {
     pub input: u32,
     /// ifIndex that it would have left by, 0 unknown.
     pub output: u32,
-    /// Why.
+    /// Reason.
     pub reason: DiscardReason,
     /// Protocol that the header begins with.
     pub protocol: HeaderProtocol,
     /// The length that is sent. hsflowd does not count the stripped bytes for discarded packets.
     pub frame_length: u32,
-    /// Bytes said to be stripped.
+    /// Bytes that were stripped, by the sender.
     pub stripped: u32,
     /// The first bytes of the packet; what is longer than configured is cut.
     pub header: &'a [u8],
@@ -218,7 +218,7 @@ pub struct AgentStats {
     pub counter_samples: u64,
     /// Discarded packets packed.
     pub discard_samples: u64,
-    /// Samples that fit into no datagram, or whose source is one too many.
+    /// Samples that fit into no datagram, or whose source exceeds the limit.
     pub refused_samples: u64,
     /// Datagrams packed.
     pub datagrams: u64,
@@ -262,7 +262,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// The state of a source, made if need be; `None` if it is one too many.
+    /// Returns the state of a source, made if need be; `None` above the limit.
     #[inline]
     fn get(&mut self, source: DataSource) -> Option<&mut SourceState> {
         let at = source.index as usize;
@@ -332,10 +332,10 @@ pub struct Agent<T> {
     datagram_bytes: usize,
     max_delay: Duration,
     started: Instant,
-    /// When the oldest sample that has not been sent came.
+    /// Time when the oldest sample that has not been sent came.
     pending_since: Option<Instant>,
     sources: Sources,
-    /// Where numbering stands under other names, the latest last.
+    /// Numbering under former names, the latest last.
     former: Vec<(Name, Numbering)>,
     batch: Batch,
     transport: T,
@@ -564,7 +564,8 @@ impl<T: Transport> Agent<T> {
         self.sources.count
     }
 
-    /// When [`Agent::tick`] should be called at the latest; `None` while nothing waits.
+    /// Returns the time when [`Agent::tick`] should be called at the latest; `None` while nothing
+    /// waits.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let delay = if self.batch.is_empty() { self.max_delay } else { Duration::ZERO };

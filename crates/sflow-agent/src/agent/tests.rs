@@ -62,7 +62,7 @@ fn samples_are_numbered_per_source_and_counters_become_deltas() {
     agent.flow_sample(now, &sample(1, 1200, 5));
     // The source starts again: what it has counted since is added.
     agent.flow_sample(now, &sample(1, 30, 1));
-    // And beyond 32 bits the number wraps.
+    // The number wraps beyond 32 bits.
     agent.flow_sample(now, &sample(2, (1 << 32) + 40, 0));
     agent.flush(now);
     let expected = [
@@ -254,8 +254,8 @@ impl Numbers {
 }
 
 /// A day of 86,400 seconds: packet samples each second except while sampling is off, which it is
-/// for a minute in each hour, interface counters every 20 seconds, the host's every 30. Not one
-/// number is left out or used twice.
+/// for a minute in each hour, interface counters every 20 seconds, the host's every 30. No number
+/// is left out or used twice.
 #[test]
 fn a_day_of_numbers_has_no_gap() {
     let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -296,7 +296,7 @@ fn a_day_of_numbers_has_no_gap() {
     assert_eq!(numbers.samples[&(1, DataSource::HOST)], 2880);
 }
 
-/// Beyond 4,294,967,295 numbers, pools and drops go on at 0, each by itself, and differences stay
+/// Beyond 4,294,967,295 numbers, pools and drops go on at 0, each on its own, and differences stay
 /// right.
 #[test]
 fn numbers_go_round() {

@@ -1,4 +1,4 @@
-//! How datagrams reach a collector.
+//! Ways in which datagrams reach a collector.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::UdpSocket;
@@ -81,7 +81,7 @@ impl UdpSender {
                 }
                 Err(Errno::INTR) => {}
                 // An ICMP error, by a router or a firewall on the way: the socket is as good as
-                // before. There being no way here is said again.
+                // before. The next call reports a missing route of this host again.
                 Err(error) if is_answer(error) && !unreachable => {
                     stats.failed(1, &io::Error::from(error));
                     unreachable = true;

@@ -32,7 +32,7 @@ pub(super) struct Keyword(pub &'static str, pub Value);
 
 use Value::{Module, NoEffect, Number, Object, Refused, Switch, Text};
 
-/// In `sflow { }`.
+/// Words in `sflow { }`.
 pub(super) static SFLOW: &[Keyword] = &[
     Keyword("polling", Number(0..=300, |c, n| c.polling = n as u32)),
     Keyword("sampling", Number(0..=10_000_000, |c, n| c.sampling = Some(n as u32))),
@@ -144,7 +144,7 @@ const GUESTS: &str = "containers, virtual machines and services are not monitore
 const NO_GUESTS: &str = "virtual machines are not monitored";
 const SWITCHES: &str = "vendor switch ASICs are not supported: remove it";
 
-/// In `collector { }`.
+/// Words in `collector { }`.
 static COLLECTOR: &[Keyword] = &[
     Keyword(
         "ip",
@@ -162,14 +162,14 @@ static COLLECTOR: &[Keyword] = &[
     Keyword("dev", Text("a device such as eth0", |c, t| place(c, t, false))),
 ];
 
-/// In `psample { }`.
+/// Words in `psample { }`.
 static PSAMPLE: &[Keyword] = &[
     Keyword("group", Number(1..=32, |c, n| c.psample.get_or_insert_default().group = n as u32)),
     Keyword("ingress", Switch(|c, on| c.psample.get_or_insert_default().ingress = on)),
     Keyword("egress", Switch(|c, on| c.psample.get_or_insert_default().egress = on)),
 ];
 
-/// In `vpp { }`.
+/// Words in `vpp { }`.
 static VPP: &[Keyword] = &[
     Keyword("osIndex", Switch(|c, on| c.vpp.get_or_insert_default().os_index = on)),
     Keyword(
@@ -178,7 +178,7 @@ static VPP: &[Keyword] = &[
     ),
 ];
 
-/// In `dropmon { }`.
+/// Words in `dropmon { }`.
 static DROPMON: &[Keyword] = &[
     Keyword(
         "limit",
@@ -213,7 +213,8 @@ static DROPMON: &[Keyword] = &[
     ),
 ];
 
-/// Why a word of an object has no effect with whoever reads the file, if it has none.
+/// Returns the reason why a word of an object has no effect with this reader of the file, if it has
+/// none.
 pub(super) fn idle(reader: Reader, object: &str, word: &str) -> Option<&'static str> {
     match (reader, object, word) {
         (Reader::Agent, "sflow", "sampling" | "packetSamplingRate") => Some(SENDER),

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Blanks, `=` and `;` separate words, `#` begins a comment, values may stand in quotes, and words
-//! may be written in any case. A word that is unknown, or known and out of range, is an error. So
-//! is one that would have hsflowd measure what is not measured here, as it would not be missed at
-//! the collector. Other words that have no effect are warnings with their place, so that a
+//! may be written in any case. A word that is unknown, or known and out of range, is an error. A
+//! word that makes hsflowd measure what is not measured here is an error, too: the collector would
+//! not miss the figures. Other words that have no effect are warnings with their place, so that a
 //! configuration that is in use need not be taken apart; but without a collector by address or name
 //! there is an error.
 
@@ -35,13 +35,13 @@ use lexer::{Kind, Token, tokens};
 /// The reader of the file: not every word means something to each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
-    /// The agent that runs by itself.
+    /// The agent as a program of its own.
     Agent,
     /// A router with its own.
     Router,
 }
 
-/// How fast a link is: `10G`, `2500M`, in bits per second.
+/// Speed of a link: `10G`, `2500M`, in bits per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkSpeed(pub u64);
 
@@ -108,7 +108,7 @@ pub struct DropmonConf {
     pub max_trip: u32,
     /// Start the kernel's monitor.
     pub start: bool,
-    /// Even if it runs already.
+    /// Start it even if it runs already.
     pub force: bool,
     /// The kernel's own drops.
     pub software: bool,
@@ -158,13 +158,13 @@ pub struct HsflowdConf {
     pub header_bytes: usize,
     /// Most bytes of a datagram.
     pub datagram_bytes: usize,
-    /// How the agent's address is found.
+    /// Way in which the agent's address is found.
     pub agent: AgentChoice,
     /// Sub-agent id; `None` if not configured.
     pub sub_agent: Option<u32>,
     /// UUID of this host.
     pub uuid: Option<Uuid>,
-    /// Where datagrams go; at least one.
+    /// Destinations of datagrams; at least one.
     pub collectors: Vec<CollectorConfig>,
     /// Samples by PSAMPLE.
     pub psample: Option<PsampleConf>,
@@ -236,7 +236,7 @@ const MAX_DEPTH: usize = 16;
 const EXCERPT: usize = 100;
 
 impl HsflowdConf {
-    /// Reads a file; `name` is for messages. Also returns what has no effect with `reader`.
+    /// Reads a file; `name` is for messages. Returns what has no effect with `reader`, too.
     ///
     /// Bytes that are not UTF-8 do no harm in a comment; elsewhere they are mistakes like others.
     ///
@@ -301,7 +301,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Where the text ends.
+    /// Returns the end of the text.
     fn end(&self) -> Token<'a> {
         let at = self.text.len();
         Token { kind: Kind::Close, text: "", at, end: at }
@@ -520,7 +520,7 @@ impl<'a> Parser<'a> {
         }
         let known = possible(words);
         self.error(token, format!("unknown keyword `{}'; expected one of {known}", token.text));
-        // So that what belongs to it is not complained about as well.
+        // Skip what belongs to the word: one complaint is enough.
         if self.take_if(Kind::Open) {
             self.skip();
         } else if let Some(next) = self.tokens.get(self.next).filter(|t| t.kind == Kind::Word) {
@@ -551,7 +551,7 @@ impl<'a> Parser<'a> {
         self.warn(token, format!("{} has no effect: {why}", token.text));
     }
 
-    /// `polling.http`, the interval of an application's counters, of which there are none.
+    /// `polling.http`, the interval of an application's counters, which do not exist here.
     fn polling_of(&mut self, token: Token<'a>) {
         if self.number_to(token, "a number from 0 to 300", 300).is_some() {
             let why = "application samples are not supported";

@@ -95,12 +95,12 @@ fn what_has_no_effect_is_said() {
     let expected = "packetSamplingRate modules loopback xen.dsk sampling.http polling.http \
                     sampling.bps_ratio group";
     assert_eq!(words.join(" "), expected);
-    // Not even with DNS-SD is there a collector.
+    // DNS-SD alone is no collector, either.
     assert!(bad("sflow { DNS-SD { } }")[0].contains("no collector"));
 }
 
 /// With these keywords hsflowd would measure something that is not measured here: each is an error
-/// with its place and what to do, and what else is wrong is said as well.
+/// with its place and a remedy, and other mistakes are reported as well.
 #[test]
 fn what_would_be_measured_otherwise_is_refused() {
     let text = "sflow {\n collector { ip=192.0.2.1 }\n pcap { dev=eth0 x { y } }\n \
@@ -143,7 +143,7 @@ fn a_router_takes_rates_and_leaves_what_is_the_agents() {
     assert_eq!(words, ["sampling.app.x", "psample", "vpp", "hide"]);
 }
 
-/// Every word of every object either changes what is read, or is said to have no effect, or is
+/// Every word of every object either changes what is read, or is reported to have no effect, or is
 /// refused by its name, for each reader; another one is an error.
 #[test]
 fn no_word_is_accepted_silently() {

@@ -56,8 +56,8 @@ fn transfers(diskstats: &str, whole: impl Fn(&str) -> bool) -> HostDisk {
     sum
 }
 
-/// Where file systems that live on a disk of this host are mounted, each once. To ask others, on
-/// the network for example, might take for ever.
+/// Returns the mount points of file systems on this host's disks, each once. To ask others, on the
+/// network for example, might never end.
 fn mount_points(mounts: &str, filesystems: &str) -> Vec<String> {
     let on_disk =
         |kind: &str| filesystems.lines().any(|l| !l.starts_with("nodev") && l.trim() == kind);
@@ -76,7 +76,7 @@ fn mount_points(mounts: &str, filesystems: &str) -> Vec<String> {
     places.into_values().collect()
 }
 
-/// Blanks and the like are three octal digits behind a backslash.
+/// Characters such as blanks are three octal digits behind a backslash.
 fn unescape(place: &str) -> String {
     let mut out = Vec::new();
     let mut rest = place.as_bytes();

@@ -21,7 +21,7 @@ const IS_LOOPBACK: u32 = 0x8;
 const PROMISCUOUS: u32 = 0x100;
 /// `IF_OPER_UNKNOWN` and `IF_OPER_UP`.
 const RUNNING: [u8; 2] = [0, 6];
-/// Whose packets are other interfaces' as well.
+/// Kinds of interfaces whose packets are other interfaces' as well.
 const MADE_OF_OTHERS: [&str; 4] = ["vlan", "bond", "bridge", "team"];
 
 /// Interfaces that are up and have an Ethernet address, by index.
@@ -33,8 +33,8 @@ pub(super) fn adapters(links: &[Link]) -> HostAdapters {
     HostAdapters(links.iter().filter_map(adapter).collect())
 }
 
-/// The traffic of all interfaces, but not of those whose packets others count already: VLANs, bonds
-/// and bridges. Nor of the loopback. `None` without interfaces.
+/// Sums up the traffic of all interfaces but the loopback and those whose packets others count
+/// already: VLANs, bonds and bridges. `None` without interfaces.
 pub(super) fn totals(links: &[Link]) -> Option<HostNetIo> {
     let mut sum = HostNetIo::default();
     for link in links {

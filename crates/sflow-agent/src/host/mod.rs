@@ -61,7 +61,7 @@ pub struct HostCounters {
 }
 
 impl HostCounters {
-    /// Reads them. `uuid` is what the user said.
+    /// Reads them. `uuid` is the user's setting.
     #[must_use]
     pub fn read(uuid: Option<Uuid>) -> HostCounters {
         let uname = rustix::system::uname();
@@ -186,7 +186,7 @@ pub struct HostPoller {
     task: Option<BackgroundTask<HostCounters>>,
 }
 
-/// How often to look whether they have been read.
+/// Interval of checks whether they have been read.
 const LOOK: Duration = Duration::from_millis(10);
 
 impl HostPoller {
@@ -203,7 +203,7 @@ impl HostPoller {
         }
     }
 
-    /// When [`poll`](Self::poll) should be called at the latest.
+    /// Returns the time when [`poll`](Self::poll) should be called at the latest.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         if self.task.is_some() { Some(now + LOOK) } else { self.next }
@@ -217,7 +217,7 @@ impl HostPoller {
         }
         if self.task.is_none() && self.next.is_some_and(|at| now >= at) {
             let interval = self.interval.unwrap_or(LOOK);
-            // On time even if this call is late, but not to catch up with what was missed.
+            // The next one is on time even if this call is late, but missed ones are not repeated.
             self.next = self.next.map(|at| if now < at + interval { at } else { now } + interval);
             let uuid = self.uuid;
             self.task = BackgroundTask::start("sflow-host", move || HostCounters::read(uuid)).ok();

@@ -115,8 +115,7 @@ fn a_host_sample_is_as_hsflowd_has_it() {
     let expected = [2001, 2010, 2009, 2008, 2007, 2005, 2004, 2003, 2006, 2000];
     let sent = agent.transport().0.clone();
     assert_eq!(tags(&sent[0]), [expected.map(|format| Tag::new(0, format))]);
-    // Behind the datagram's header and the sample's, each has the length that the standard gives
-    // it.
+    // Records follow the datagram's header and the sample's; each has the length of the standard.
     let word = |at: usize| u32::from_be_bytes(*sent[0][at..].first_chunk().unwrap());
     let (mut at, mut lengths) = (28 + 8 + 16, Vec::new());
     while at < sent[0].len() {
@@ -183,7 +182,7 @@ fn a_poller_reads_once_an_interval() {
         now = poller.deadline(due).unwrap();
         assert_eq!(now, due + interval);
     }
-    // Late by much: it is not made up for.
+    // Late by much: missed ones are not repeated.
     let late = now + Duration::from_secs(600);
     assert_eq!(poller.poll(late), None);
     let end = Instant::now() + LIMIT;

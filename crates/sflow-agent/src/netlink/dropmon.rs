@@ -44,7 +44,7 @@ const HW_DROPS: u16 = 21;
 const COOKIE: u16 = 22;
 const REASON: u16 = 23;
 
-/// In an `IN_PORT`.
+/// Attribute in an `IN_PORT`.
 const PORT_IFINDEX: u16 = 0;
 const PORT_NAME: u16 = 1;
 

@@ -47,7 +47,7 @@ pub struct PacketSample<'a> {
     pub output: u32,
     /// Bytes of the packet, without FCS.
     pub original_length: u32,
-    /// Which sampler: [`RX_GROUP`] and [`TX_GROUP`] in software routers.
+    /// Sampler: [`RX_GROUP`] and [`TX_GROUP`] in software routers.
     pub group: u32,
     /// Counts the samples of the PSAMPLE group from 1; what it leaves out was lost.
     pub group_sequence: u32,
@@ -270,7 +270,7 @@ mod tests {
             let _ = PacketSample::decode(&bytes);
         }
 
-        /// Against a list of what was delivered.
+        /// Gaps agree with a list of what was delivered.
         #[test]
         fn gaps_are_what_was_lost(
             start in any::<u32>(),

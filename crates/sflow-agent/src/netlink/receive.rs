@@ -17,8 +17,8 @@ use thalweg_netlink::{Family, Port, Protocol, Question};
 
 /// Room for what was not read yet.
 pub const RECEIVE_BUFFER: usize = 8 << 20;
-/// How long to wait before a family that was missing is looked for again, and one that was there
-/// looked at: a module that was loaded again has another number.
+/// Time before a family that was missing is looked for again, and one that was there looked at: a
+/// module that was loaded again has another number.
 pub const RETRY: Duration = Duration::from_secs(5);
 /// Longer datagrams than anybody sends.
 const BUFFER: usize = 64 * 1024;
@@ -49,11 +49,11 @@ impl Default for StartDrops {
 /// Channels and options of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Which channels.
+    /// Channels.
     pub channels: Vec<Channel>,
     /// Room for what was not read yet, in bytes, per channel.
     pub receive_buffer: usize,
-    /// How long until a family that was missing is looked for again.
+    /// Time until a family that was missing is looked for again.
     pub retry: Duration,
     /// Options to start the kernel's drop monitor, which is stopped at the end; `None` starts none.
     pub start_drops: Option<StartDrops>,
@@ -84,8 +84,8 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message of a channel; `family` is its family's number. `None` if it is none of those
-    /// that are known here.
+    /// Reads a message of a channel; `family` is its family's number. `None` if the kind is unknown
+    /// here.
     ///
     /// # Errors
     /// If its lengths are wrong.
@@ -121,10 +121,9 @@ pub enum Notice {
     Missing(Channel),
     /// The system refuses; it is tried again and again.
     Refused(Channel, io::Error),
-    /// At least this number of datagrams, each with one or more messages, was lost for lack of
-    /// room.
+    /// Number of datagrams, each with one or more messages, lost for lack of room, at least.
     Overrun(Channel, u64),
-    /// A message that is none.
+    /// Invalid message.
     Malformed(Channel, MessageError),
     /// A datagram that is longer than any should be.
     TooLong(Channel, usize),
@@ -204,7 +203,7 @@ struct Feed {
 pub struct Receiver {
     feeds: Vec<Feed>,
     config: ReceiverConfig,
-    /// When to look for families again.
+    /// Time to look for families again.
     look: Instant,
     /// The monitor was started here and must be stopped.
     started: Option<StartDrops>,
@@ -237,7 +236,7 @@ impl Receiver {
         self.feeds.iter().filter_map(|feed| feed.port.as_ref().map(Port::as_fd))
     }
 
-    /// When [`poll`](Self::poll) wants to be called although there is nothing to read.
+    /// Returns the time when [`poll`](Self::poll) wants to be called although nothing can be read.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.look
@@ -351,7 +350,7 @@ fn start(family: u16, how: StartDrops) -> io::Result<()> {
     control(family, Control::Start { software, hardware })
 }
 
-/// By a socket of its own, so that what the kernel answers is not among the alerts.
+/// Asks by a socket of its own, so that what the kernel answers is not among the alerts.
 fn control(family: u16, what: Control) -> io::Result<()> {
     let port = Port::open(Protocol::Generic)?;
     port.ask(Question::one(family), family, |out, header| what.encode(out, header), |_| {})
@@ -397,7 +396,7 @@ impl Feed {
                 Ok(length) => length,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::NOBUFS) => {
-                    // The system says once that there was no room, and counts what it cost.
+                    // The system reports a lack of room once, and counts the losses.
                     let all = port.lost().unwrap_or(0).max(*lost + 1);
                     let news = all - std::mem::replace(lost, all);
                     handle(Event::Notice(Notice::Overrun(*channel, news)))?;

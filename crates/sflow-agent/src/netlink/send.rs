@@ -13,7 +13,7 @@ const SEND_BUFFER: usize = 1 << 20;
 /// allocates it in one piece, with some hundred bytes of its own.
 pub const DATAGRAM_BYTES: usize = 7 * 1024;
 
-/// Why nothing can be sent.
+/// Reason why nothing can be sent.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The kernel has no such family, or not here.
@@ -67,7 +67,7 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// For one of the three, in this thread's network namespace.
+    /// Opens one of the three, in this thread's network namespace.
     ///
     /// # Errors
     /// If the kernel lacks the family, or the system refuses.
@@ -84,7 +84,7 @@ impl Multicast {
         }
     }
 
-    /// For a group of any generic family.
+    /// Opens a group of any generic family.
     ///
     /// # Errors
     /// If there is no such group, or the system refuses.
@@ -190,8 +190,8 @@ impl Multicast {
     fn send(&mut self, length: usize) {
         let messages = std::mem::take(&mut self.messages);
         match self.port.send(&self.datagram[..length], self.groups) {
-            // The kernel itself does not listen to other programs' groups, and says so although all
-            // who do have got it.
+            // The kernel does not listen to other programs' groups, and reports that although all
+            // listeners got it.
             Ok(()) | Err(Errno::CONNREFUSED) => {
                 self.stats.sent += messages;
                 self.stats.datagrams += 1;
@@ -212,8 +212,8 @@ impl Multicast {
 pub struct Listeners {
     /// Sockets of this thread's network namespace that do.
     pub sockets: usize,
-    /// Datagrams that these had no room for, since they were not read fast enough: whoever sends is
-    /// not notified.
+    /// Datagrams that these had no room for, since they were not read fast enough: senders are not
+    /// notified.
     pub lost: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Both ends together, over the kernel's own sockets.
 //!
-//! The families of samples and drops need modules that not every kernel has. Where they are
-//! missing, the group `notify` of the controller stands in for theirs: it is there on every kernel,
-//! and passes on whatever is sent to it.
+//! The families of samples and drops need modules that not every kernel has. If they are missing,
+//! the group `notify` of the controller stands in for theirs: it is there on every kernel, and
+//! passes on whatever is sent to it.
 
 use super::psample::{RX_GROUP, TX_GROUP};
 use super::receive::read_datagram;
@@ -107,7 +107,7 @@ fn an_overrun_is_reported_with_its_number() {
             sender.push(|out, header| Status::default().encode(out, header));
         }
         let (mut heard, mut lost) = (0, 0);
-        // To the last one: the kernel reports losses again only when nothing is left to read.
+        // Read to the last one: the kernel reports losses again only when nothing is left to read.
         // Other tests may use the group, too.
         read_all(&mut receiver, |event| match event {
             Event::Message(_) => heard += 1,
@@ -126,7 +126,7 @@ fn a_missing_family_is_reported_once_with_what_to_do() {
     for channel in [Channel::Psample, Channel::Dropmon] {
         let (family, group, module) = channel.family().unwrap();
         if let Some(found) = Family::resolve(family).unwrap() {
-            // This kernel has it.
+            // The kernel has this group.
             assert!(found.group(group).is_some());
             continue;
         }
@@ -175,8 +175,8 @@ fn packed_samples_reach_a_listener() {
     };
     const SAMPLES: u64 = 200;
     let mut first = Vec::new();
-    // Whoever uses this group may fill the listener's buffer, which the kernel says only once its
-    // turn comes: then all is sent again.
+    // Other users of this group may fill the listener's buffer, which the kernel says only once its
+    // turn comes: all is sent again then.
     for round in 1..=100 {
         for n in 0..SAMPLES as u32 {
             sender.push(|out, header| sample(n).encode(out, header));

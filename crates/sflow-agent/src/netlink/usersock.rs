@@ -89,11 +89,11 @@ pub struct PortCounters<'a> {
     pub tx_multicasts: u64,
     /// Received and discarded.
     pub rx_discards: u64,
-    /// Not sent and discarded.
+    /// Packets that were discarded instead of sent.
     pub tx_discards: u64,
-    /// Not received for errors.
+    /// Packets that were not received for errors.
     pub rx_errors: u64,
-    /// Not sent for errors.
+    /// Packets that were not sent for errors.
     pub tx_errors: u64,
     /// Its MAC address.
     pub hw_address: Option<[u8; 6]>,

@@ -1,4 +1,4 @@
-//! How many discards are sent per second.
+//! Limit of discards that are sent per second.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub(super) struct Breaker {
     /// More than this in each of `seconds` seconds is too many; 0 never is.
     max: u32,
     seconds: u32,
-    /// When the second began that is being counted.
+    /// Begin of the second that is being counted.
     since: Option<Instant>,
     count: u32,
     /// Seconds with too many before this one.

@@ -1,5 +1,5 @@
-//! Relays netlink messages of a router or the kernel as sFlow datagrams: what the agent does that
-//! runs by itself.
+//! Relays netlink messages of a router or the kernel as sFlow datagrams: the work of the agent as a
+//! program of its own.
 //!
 //! A [`Relay`] takes messages and the time, and never waits. Interface numbers, data sources and
 //! records are hsflowd's; losses are reported as they are: each gap in the numbers of a group, and
@@ -33,7 +33,7 @@ use thalweg_sflow::model::{
 
 use limit::{Breaker, Limit};
 
-/// How often to look whether the elected address is still the host's.
+/// Interval of checks whether the elected address is still the host's.
 const ELECTION: Duration = Duration::from_secs(30);
 /// The same complaint is logged this often.
 const LOG: Duration = Duration::from_secs(60);
@@ -83,7 +83,7 @@ struct Port {
     poll: Option<Instant>,
 }
 
-/// Which group a sample came by.
+/// Group that a sample came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Router,
@@ -104,7 +104,7 @@ pub struct Relay<T = Collectors> {
     electing: Option<BackgroundTask<Option<IpAddr>>>,
     host: HostPoller,
     gaps: Gaps,
-    /// By the number that is exported.
+    /// Ports by the number that is exported.
     ports: BTreeMap<u32, Port>,
     /// Numbers of the system's by those of the router.
     mapped: HashMap<u32, u32>,
@@ -245,7 +245,7 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    /// When [`tick`](Self::tick) should be called at the latest.
+    /// Returns the time when [`tick`](Self::tick) should be called at the latest.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
         let polls = self.ports.values().filter_map(|port| port.poll);
@@ -293,7 +293,7 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    /// Says a thing that would be said again and again.
+    /// Logs a recurring complaint, rarely.
     fn complain(&mut self, now: Instant, what: impl FnOnce() -> String) {
         if self.complained.is_none_or(|at| now >= at + LOG) {
             self.complained = Some(now);

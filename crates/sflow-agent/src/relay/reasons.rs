@@ -1,4 +1,4 @@
-//! Why a packet was dropped, from what its sender says of it.
+//! Reasons why packets were dropped, from what their sender says of them.
 
 use crate::netlink::PacketDrop;
 use thalweg_sflow::model::DiscardReason as R;

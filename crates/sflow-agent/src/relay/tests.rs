@@ -103,7 +103,7 @@ fn samples_are_sent_on_with_what_was_lost() {
     let mut lab = Lab::new(conf());
     lab.receive(sample(3, 1, 1, 0));
     lab.receive(sample(4, 1, 1, 2));
-    // Three of the group are missing: they were of whoever comes next, and are reported once.
+    // Three of the group are missing: the next source gets them, and they are reported once.
     lab.receive(sample(3, 5, 1, 0));
     lab.receive(sample(3, 6, 1, 0));
     // The kernel's groups, and one that is not wanted.

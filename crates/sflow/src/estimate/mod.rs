@@ -18,15 +18,15 @@ pub use talkers::{FlowKey, Order, ScaleBasis, SourceReport, Talker, TopTalkers};
 /// 97.5 % of a normal distribution lie below this number of standard deviations above the mean.
 pub const Z95: f64 = 1.96;
 
-/// Below this number of samples the normal distribution is too far off, and exact Poisson limits
-/// are used.
+/// Number of samples below which the normal distribution is too far off: exact Poisson limits are
+/// used.
 pub const EXACT_BELOW: u64 = 30;
 
-/// Below this number of samples the error may exceed 20 %: show such numbers as rough.
+/// Number of samples below which the error may exceed 20 %: show such numbers as rough.
 pub const ROUGH_BELOW: u64 = 96;
 
-/// A share of the packets below this is as good as none: intervals are not drawn closer for what
-/// was sampled of it.
+/// A share of the packets below this counts as none: intervals are not drawn closer for what was
+/// sampled of it.
 const MATTERS: f64 = 0.01;
 
 /// A number with its 95 % confidence interval.
@@ -235,8 +235,8 @@ pub(crate) struct Sum {
     most: f64,
 }
 
-/// By how much the variance of a class that nearly all samples belong to is more than its samples
-/// say: that hardly any other packet was sampled does not mean that there was none.
+/// Excess of the variance of a class that nearly all samples belong to over what its samples say:
+/// others may exist though hardly any of them was sampled.
 fn unseen_others(class: u64, all: u64) -> f64 {
     let rest = all.saturating_sub(class);
     if class == 0 || rest >= EXACT_BELOW {
@@ -254,7 +254,7 @@ impl Sum {
         // Each of a class's packets is sampled with probability 1/scale, independently.
         let spread = scale * scale * (1.0 - 1.0 / scale);
         let count = tally.count as f64;
-        // With a known number of draws, their mean does not vary.
+        // The mean of a known number of draws does not vary.
         let (packets, bytes) = match population.samples {
             Some(all) if all > 0 => {
                 let all = all as f64;

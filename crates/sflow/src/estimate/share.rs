@@ -1,7 +1,7 @@
 //! Exact confidence limits of a share: how many of `total` packets are of a class that `class` of
 //! `all` samples belong to.
 
-/// Above this number of packets, what is sampled is no longer taken away from what is left: the
+/// Number of packets above which what is sampled is not taken away from what is left: the
 /// difference is far below what 64-bit numbers with a fraction can resolve.
 const MOST_COUNTED: u64 = 1 << 33;
 

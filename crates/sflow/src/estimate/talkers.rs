@@ -39,7 +39,7 @@ pub enum Order {
     Packets,
 }
 
-/// Where the number of packets behind a sample comes from.
+/// Source of the number of packets behind a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScaleBasis {
     /// The rate that the samples name.
@@ -50,7 +50,7 @@ pub enum ScaleBasis {
     Counters,
 }
 
-/// How the samples of one data source compare with what it counts itself.
+/// Comparison of a data source's samples with what it counts itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceReport {
     /// Agent.
@@ -67,7 +67,7 @@ pub struct SourceReport {
     pub drops: u64,
     /// Packets that one sample stands for.
     pub scale: f64,
-    /// Where that number comes from.
+    /// Source of that number.
     pub basis: ScaleBasis,
     /// Packets counted by the interface between its counter samples, if it sends any.
     pub counted_packets: Option<u64>,
@@ -188,7 +188,7 @@ impl Source {
         }
         let samples = self.samples as f64;
         let (rate, pool) = (self.rates / samples, self.pool as f64 / samples);
-        // A pool that is far behind the samples is none.
+        // A pool that is far behind the samples is ignored.
         if pool >= rate / 2.0 { (pool, ScaleBasis::Pool) } else { (rate, ScaleBasis::Rate) }
     }
 
@@ -282,7 +282,7 @@ impl TopTalkers {
         }
     }
 
-    /// Where a source is, made if need be; `None` if it is one too many.
+    /// Returns the place of a source, made if need be; `None` above the limit.
     fn source(&mut self, datagram: &Datagram<'_>, source: DataSource) -> Option<usize> {
         let Datagram { agent, sub_agent, .. } = *datagram;
         let key = SourceKey { agent, sub_agent, source };
@@ -407,7 +407,7 @@ impl TopTalkers {
         ranked.into_iter().map(talker).collect()
     }
 
-    /// How each data source was scaled.
+    /// Returns how each data source was scaled.
     pub fn sources(&self) -> impl Iterator<Item = SourceReport> + '_ {
         self.sources.iter().map(|(key, source)| {
             let (scale, basis) = source.scale();

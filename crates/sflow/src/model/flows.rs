@@ -353,7 +353,7 @@ record! {
 }
 
 record! {
-    /// How the packet was routed.
+    /// Way in which the packet was routed.
     ExtendedRouter, "extendedType" => "ROUTER" {
         next_hop: Address = "nextHop",
         /// Prefix length of the route back to the source.
@@ -471,7 +471,7 @@ record! {
 }
 
 record! {
-    /// Where the inner header of a decapsulated packet starts in the sampled header.
+    /// Start of a decapsulated packet's inner header in the sampled header.
     Decapsulate, "extendedType" => "decap" {
         inner_offset: u32 = "decap_inner_header_offset",
     }
@@ -540,7 +540,7 @@ record! {
 }
 
 record! {
-    /// When the packet was sampled.
+    /// Time when the packet was sampled.
     Timestamp, "extendedType" => "timestamp" {
         /// Nanoseconds since 1970, UTC.
         nanoseconds: u64 = "timestamp_nS",
@@ -600,7 +600,7 @@ record! {
     }
 }
 
-/// Which way a packet went, seen from the host.
+/// Direction of a packet, seen from the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PacketDirection(pub u32);
 

@@ -7,14 +7,14 @@ use thalweg_wire::ethernet::MacAddr;
 record! {
     /// The host's identity.
     HostId<'a> {
-        /// At most 64 bytes.
+        /// Name of the host, at most 64 bytes.
         hostname: Text<'a> = "hostname",
         uuid: Uuid = "UUID",
         /// 3 is x86-64, 10 is ARM.
         machine_type: u32 = "machine_type",
         /// 2 is Linux.
         os_name: u32 = "os_name",
-        /// At most 32 bytes.
+        /// Release of the system, at most 32 bytes.
         os_release: Text<'a> = "os_release",
     }
 }

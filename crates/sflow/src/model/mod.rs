@@ -74,7 +74,7 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// Where samples come from: something of a class, by index.
+/// Source of samples: something of a class, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DataSource {
     /// 0 interface, 1 VLAN, 2 physical entity, 3 logical entity.
@@ -108,7 +108,7 @@ impl fmt::Display for DataSource {
     }
 }
 
-/// Where a sampled packet came in or went out.
+/// Input or output of a sampled packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interface {
     /// An ifIndex; see [`Interface::UNKNOWN`] and [`Interface::INTERNAL`].
@@ -127,12 +127,12 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// Not known.
+    /// The unknown interface.
     pub const UNKNOWN: Interface = Interface::Index(0);
     /// The packet came from or went to the host itself.
     pub const INTERNAL: Interface = Interface::Index(0x3fff_ffff);
 
-    /// From the expanded form.
+    /// Converts from the expanded form.
     #[must_use]
     pub const fn from_parts(format: u32, value: u32) -> Self {
         match format {
@@ -143,7 +143,7 @@ impl Interface {
         }
     }
 
-    /// From the compact form: format in the upper two bits.
+    /// Converts from the compact form: format in the upper two bits.
     #[must_use]
     pub const fn from_compact(word: u32) -> Self {
         Self::from_parts(word >> 30, word & 0x3fff_ffff)

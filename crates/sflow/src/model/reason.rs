@@ -1,4 +1,4 @@
-//! Why a packet was discarded (sFlow Dropped Packet Notification Structures).
+//! Reason why a packet was discarded (sFlow Dropped Packet Notification Structures).
 
 use std::fmt;
 

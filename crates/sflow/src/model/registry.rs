@@ -140,8 +140,8 @@ record! {
 }
 
 record! {
-    /// How long a page took to load in the browser (W3C Navigation Timing): milliseconds since the
-    /// first event, 0 for events that did not happen.
+    /// Times that a page took to load in the browser (W3C Navigation Timing): milliseconds since
+    /// the first event, 0 for events that did not happen.
     NavigationTiming, "extendedType" => "nav_timing" {
         kind: u32 = "nav_type",
         redirects: u32 = "nav_redirectCount",

@@ -15,14 +15,14 @@ use crate::value::{Name, Value, Visitor};
 pub(super) struct Slots {
     datagram: Vec<Slot>,
     sample: Vec<Slot>,
-    /// Which names have a length; most fields have one that none has.
+    /// Names by length; most fields have a length that no name has.
     by_length: Vec<Vec<usize>>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     found: bool,
-    /// Or ever was.
+    /// True if it was ever found.
     seen: bool,
     text: TextBuf,
 }
@@ -46,7 +46,7 @@ impl Slots {
 }
 
 /// One line per sample that has any of the fields; fields of the datagram are repeated on each.
-/// When only fields of the datagram are asked for, one line per datagram.
+/// Prints one line per datagram if only fields of the datagram are asked for.
 pub(super) struct Fields<'o> {
     out: &'o mut TextBuf,
     zone: &'o Zone,

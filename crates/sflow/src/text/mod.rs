@@ -35,14 +35,14 @@ pub enum Format {
     JsonIndented,
 }
 
-/// How a datagram came in.
+/// Arrival of a datagram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// The sender; shown as `-` when unknown.
     pub source: Option<IpAddr>,
-    /// When it was received.
+    /// Time when it was received.
     pub received: Moment,
-    /// When it was captured, if it comes from a file.
+    /// Time when it was captured, if it comes from a file.
     pub captured: Option<Moment>,
 }
 

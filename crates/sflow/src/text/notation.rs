@@ -1,4 +1,4 @@
-//! How values are written.
+//! Notation of values.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use super::text_buf::{self, TextBuf, VALUE, spot};
 use crate::value::Value;
 
-/// Where a value is written to, which decides what must be escaped.
+/// Target of a value, which decides what must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escape {
     /// A line of text: a name on the wire must not be able to forge lines.
     Line,
-    /// Inside the quotes of a JSON string.
+    /// Text inside the quotes of a JSON string.
     Json,
 }
 

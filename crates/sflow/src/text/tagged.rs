@@ -12,7 +12,7 @@ use crate::decode::Datagram;
 use crate::model::{DataSource, Tag};
 use crate::value::{Name, Value, Visitor};
 
-/// Where in the datagram a line belongs; zeros until known.
+/// Place of a line in the datagram; zeros until known.
 #[derive(Debug)]
 pub(super) struct Context {
     time: Moment,
@@ -24,7 +24,7 @@ pub(super) struct Context {
     element: Tag,
     /// All of that as it is written.
     written: TextBuf,
-    /// Where what is the same in the whole datagram ends in it, and what is the same in a sample.
+    /// Ends in it of what the whole datagram shares, and of what a sample shares.
     ends: [usize; 2],
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Tagged<'o> {
     context: Option<&'o mut Context>,
 }
 
-/// In front of lines without context.
+/// Bytes in front of lines without context.
 const NOTHING: [u8; BLOCK] = [0; BLOCK];
 
 impl<'o> Tagged<'o> {

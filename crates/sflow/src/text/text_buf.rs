@@ -101,7 +101,7 @@ impl TextBuf {
         self.buf.resize(size, 0);
     }
 
-    /// At least `n` bytes to write to.
+    /// Returns at least `n` bytes to write to.
     #[inline(always)]
     fn room(&mut self, n: usize) -> &mut [u8] {
         if self.buf.len() - self.at < n {
@@ -189,8 +189,8 @@ impl TextBuf {
 
     /// Appends a field: what `lead` writes (at most [`BLOCK`] bytes, it says how many), a name with
     /// its prefixes, a few bytes, what `value` writes (at most half of [`VALUE`]), and a few more
-    /// bytes. Most of all output is that; here it is known to fit, but for prefixes that no field
-    /// has.
+    /// bytes. Most of all output is that; here it is known to fit, except for prefixes that no
+    /// field has.
     #[inline(always)]
     pub(super) fn field<const B: usize, const A: usize>(
         &mut self,
@@ -238,13 +238,13 @@ impl TextBuf {
     /// Appends upper-case hexadecimal with `-` between bytes.
     pub(super) fn dashed_hex(&mut self, bytes: &[u8]) {
         dashed_hex(self.room(3 * bytes.len() + 1), bytes);
-        // There is none behind the last.
+        // The last byte has no `-` behind it.
         self.at += (3 * bytes.len()).saturating_sub(1);
     }
 }
 
-/// `N` bytes from `at` on, which is in the first half of the room. There it is without a
-/// comparison, as the mask says so to the compiler, too.
+/// `N` bytes from `at` on, which is in the first half of the room. The mask spares a comparison: it
+/// shows the compiler that they fit.
 #[inline(always)]
 pub(super) fn spot<const N: usize, const R: usize>(room: &mut [u8; R], at: usize) -> &mut [u8; N] {
     const { assert!(R.is_power_of_two() && N <= R / 2, "half of the room is for what is written") };
@@ -306,7 +306,7 @@ pub(super) fn dotted(room: &mut [u8; VALUE], octets: [u8; 4]) -> usize {
         *spot(room, at) = text;
         at += usize::from(length);
     }
-    // Behind the last one there is a dot.
+    // The last one has a dot behind it.
     at - 1
 }
 

@@ -45,7 +45,7 @@ pub struct Zone {
 
 impl From<TimeZone> for Zone {
     fn from(zone: TimeZone) -> Self {
-        // Beyond what is ever shown.
+        // The time is beyond what is ever shown.
         Zone { zone, last: Cell::new([(u64::MAX, [0; TEXT]); 2]) }
     }
 }
@@ -70,7 +70,7 @@ impl Zone {
 
     /// Appends the time as it is in this zone.
     pub(super) fn write(&self, out: &mut TextBuf, moment: Moment) {
-        // Beyond the year 9999 there is only nonsense to show.
+        // Years beyond 9999 are nonsense.
         let seconds = moment.seconds.min(253_402_300_799);
         let [first, second] = self.last.get();
         for (last, text) in [first, second] {

@@ -26,11 +26,11 @@ pub const MAX_CONNECTIONS: usize = 32;
 /// Timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// From the first byte of a request to its last.
+    /// Time from the first byte of a request to its last.
     pub request: Duration,
-    /// Until the client has read a response.
+    /// Time until the client has read a response.
     pub answer: Duration,
-    /// Between two requests.
+    /// Time between two requests.
     pub idle: Duration,
 }
 
@@ -232,7 +232,7 @@ impl<P: FnMut(Request<'_>) -> Answer> Loop<P> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!("HTTP server: {error}");
-                // Out of descriptors, probably: avoid a busy loop.
+                // Descriptors have probably run out: avoid a busy loop.
                 std::thread::sleep(Duration::from_millis(50));
             }
         }

@@ -2,11 +2,11 @@
 //!
 //! The kernel clears memory on first use, 2 MiB at once: a worker that triggers it stalls for a
 //! tenth of a millisecond, or for many of them if the kernel or a hypervisor has to find it first.
-//! So a thread touches it before: all of the index, as keys come anywhere in it, and as much of the
-//! flows, and of side tables indexed by flow, as will be used soon. The table wakes the thread
-//! whenever another 2 MiB are begun, and when it is dropped, as unmapping takes the kernel long as
-//! well. Flows that arrive faster than the thread prepares memory are refused: a worker never
-//! faults memory in itself.
+//! A thread therefore touches it before: all of the index, as keys come anywhere in it, and as much
+//! of the flows, and of side tables indexed by flow, as will be used soon. The table wakes the
+//! thread whenever another 2 MiB are begun, and when it is dropped, as unmapping takes the kernel
+//! long as well. Flows that arrive faster than the thread prepares memory are refused: a worker
+//! never faults memory in itself.
 //!
 //! A side table may be wanted only when there are many flows. Flows do not wait until the thread
 //! has prepared its memory; until then, it cannot be used.
@@ -24,10 +24,11 @@ use crate::sync::{AtomicBool, AtomicU32, Ordering};
 /// Minimum of memory prepared beyond the flows in use: 30 milliseconds' worth at four million new
 /// flows per second.
 const LEAD: usize = 16 << 20;
-/// Fraction of all flows that is prepared, if that is more, until a flow was refused. Then all are.
+/// Fraction of all flows that is prepared, if that is more, until a flow was refused. All are
+/// prepared from then on.
 const SHARE: usize = 8;
-/// Up to this size of the index, all memory needed at first is prepared before the table is used at
-/// all. For a larger one, the thread takes some milliseconds.
+/// Maximum size of an index whose first memory is all prepared before the table is used. For a
+/// larger one, the thread takes some milliseconds.
 const AT_ONCE: usize = 64 << 20;
 /// Stack size of the thread.
 const STACK: usize = 64 << 10;
@@ -103,7 +104,7 @@ impl Column {
     }
 }
 
-/// How much memory is prepared beyond the flows in use.
+/// Amount of memory that is prepared beyond the flows in use.
 #[derive(Clone, Copy)]
 enum Lead {
     /// Memory that the table needs at first.
@@ -136,7 +137,7 @@ impl Ahead {
         side: Option<(Column, bool)>,
     ) -> io::Result<Self> {
         let wanted = side.as_ref().is_some_and(|(_, wanted)| *wanted);
-        // There are no flows yet that it has to catch up with.
+        // No flows exist yet that it has to catch up with.
         let caught_up = wanted.into();
         let shared = Arc::new(Shared { wanted: wanted.into(), caught_up, ..Shared::default() });
         let side = side.map(|(column, _)| column);
@@ -234,7 +235,7 @@ impl Filling {
                     self.shared.catch_up();
                     std::thread::park();
                 }
-                // There is none; there may be some later.
+                // No memory is free; some may be later.
                 Err(_) => std::thread::park_timeout(PAUSE),
             }
         }
@@ -362,7 +363,7 @@ mod loom_tests {
                 }
                 assert!(is_there(&memory.flows[fresh as usize]));
                 if needs {
-                    // And earlier flows may use it as well.
+                    // Earlier flows may use it as well.
                     for flow in 0..=fresh as usize {
                         assert!(is_there(&memory.side[flow]), "flow {flow} of {fresh}");
                     }

@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(bucket.matches(9), 0);
     }
 
-    /// Keys of either bucket are in the other: a search that finds nothing ends all the same.
+    /// Keys of either bucket are in the other: a search that finds nothing ends nevertheless.
     #[test]
     fn a_search_ends_where_it_began() {
         let mut index = Index::new(16).unwrap();

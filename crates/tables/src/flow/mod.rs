@@ -201,7 +201,7 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started. The table can be used all the same.
+    /// If the thread cannot be started. The table can still be used.
     pub fn prepare(&mut self, name: &str) -> std::io::Result<()> {
         self.start_thread(name, None)
     }
@@ -211,7 +211,7 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started. The table can be used all the same.
+    /// If the thread cannot be started. The table can still be used.
     pub fn prepare_with<T: AllZeroValid>(
         &mut self,
         name: &str,

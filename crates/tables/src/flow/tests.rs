@@ -53,7 +53,7 @@ impl Table {
 #[derive(Default)]
 struct Model {
     by_key: HashMap<Key, (FlowId, bool)>,
-    /// In the order of their age.
+    /// Flows in the order of their age.
     flows: BTreeMap<u64, (FlowId, Vec<Key>, Millis, u64, bool)>,
     serial: u64,
     /// Guesses of the keys that were looked for last.
@@ -331,7 +331,7 @@ fn hashes_spread_and_differ_between_tables() {
 fn a_flow_takes_two_lines() {
     assert_eq!(size_of::<Entry<2, [u64; 9], ()>>(), 128);
     assert_eq!(size_of::<Entry<2, [u64; 8], ()>>(), 120);
-    // With a short value, both keys and the value are on the first of them.
+    // Both keys and a short value are on the first of them.
     type Both = Entry<2, [u64; 3], [u64; 6]>;
     assert_eq!((size_of::<Both>(), std::mem::offset_of!(Both, rest)), (128, 64));
     let table = FlowTable::<2, [u64; 9]>::new(1_000_000, 2, 0).unwrap();

@@ -5,7 +5,7 @@
 //! any word has no route. With random destinations over a million routes this takes 8 to 10 clocks
 //! an address where single lookups take 30.
 //!
-//! There are two kernels for a chunk. Gathers need fewer instructions, so that more misses are in
+//! Two kernels can look up a chunk. Gathers need fewer instructions, so that more misses are in
 //! flight at a time. Clocks an address, Zen 5, a million routes:
 //!
 //! | kernel | the same 64 destinations | random routed ones | random ones |
@@ -77,7 +77,7 @@ fn drive(
     let (outs, rest_out) = leaves.as_chunks_mut::<BATCH>();
     for (n, (addrs, leaves)) in ins.iter().zip(outs).enumerate() {
         match ins.get(n + AHEAD) {
-            // Not by `fetch`: with a known length, it is unrolled.
+            // `fetch` is not used: with a known length, this is unrolled.
             Some(ahead) => ahead.iter().for_each(|&addr| for_read(table.first(addr))),
             None if n + AHEAD == ins.len() => fetch(rest_in),
             None => {}

@@ -60,7 +60,7 @@ pub enum LpmError {
         /// [`Lpm4Config::max_routes`].
         limit: usize,
     },
-    /// Too many /24 have longer routes in them.
+    /// The number of /24 with longer routes in them is at its limit.
     #[error(
         "no room for another route longer than /24: the limit is {limit} different /24 that have \
          such routes"
@@ -69,7 +69,7 @@ pub enum LpmError {
         /// [`Lpm4Config::max_groups`].
         limit: u32,
     },
-    /// Too many IPv6 /32 have longer routes in them.
+    /// The number of IPv6 /32 with longer routes in them is at its limit.
     #[error(
         "no room for another route longer than /32: the limit is {limit} different /32 that have \
          such routes"

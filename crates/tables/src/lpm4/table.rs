@@ -46,8 +46,8 @@ impl Word {
         if len <= SHORT_BITS { len } else { len - SHORT_BITS }
     }
 
-    /// Returns true if a route of `len` bits in the same level replaces this one. Never for a
-    /// word of the group.
+    /// Returns true if a route of `len` bits in the same level replaces this one. A word of the
+    /// group never does.
     pub(super) fn yields_to(self, len: u8) -> bool {
         self.0 >> Self::LEN_SHIFT <= u32::from(Self::rank(len))
     }
@@ -63,7 +63,7 @@ impl Word {
     }
 }
 
-/// A word of the table. There is one writer: what it reads is what it wrote.
+/// A word of the table. The only writer reads what it wrote.
 #[derive(Default)]
 #[repr(transparent)]
 pub(super) struct Cell(AtomicU32);
@@ -193,8 +193,8 @@ impl Table {
 
 /// A worker's view of a [`Lpm4`](super::Lpm4). Cheap to clone; keeps the tables alive.
 ///
-/// Lookups take no guard, as none can touch freed memory. But a leaf is valid, and a group keeps
-/// its meaning, only until the worker's next quiescent point: look up between
+/// Lookups take no guard, as none can touch freed memory. A leaf is valid, and a group keeps its
+/// meaning, only until the worker's next quiescent point: look up between
 /// [`Reader::enter`](crate::qsbr::Reader::enter) and the end of the loop, and keep no leaf.
 #[derive(Clone)]
 pub struct Lpm4Reader {

@@ -258,8 +258,8 @@ fn a_million_routes_fit_in_32_mib() {
     assert!(lpm.memory() < 32 << 20, "{} bytes", lpm.memory());
 }
 
-/// While the writer opens, repaints and collapses groups around it, a reader must find one of the
-/// leaves that an address may legally have, and never none.
+/// A reader must find one of the leaves that an address may legally have, while the writer opens,
+/// repaints and collapses groups around it.
 #[test]
 fn readers_always_find_a_legal_leaf() {
     let domain = Domain::new();

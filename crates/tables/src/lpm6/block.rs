@@ -1,8 +1,8 @@
 //! The routes from /33 to /48 of one /32, in a line or a few of memory.
 //!
-//! Most networks have few routes in their /32. Such a tail has a *block* with up to 31 of them, the
-//! longest first: an address is compared with all of them at once, and so it takes one load after
-//! the upper half's, whichever lengths there are. A tail with more routes has none.
+//! Most networks have few routes in their /32. The tail of such a network has a *block* with up to
+//! 31 of them, the longest first: an address is compared with all of them at once, and so it takes
+//! one load after the upper half's, whichever lengths there are. A tail with more routes has none.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
@@ -25,8 +25,8 @@ const MOST_ROUTES: usize = 31;
 pub(super) struct Block<const PLACES: usize> {
     /// Bits 33 to 48 of each prefix.
     starts: [AtomicU16; PLACES],
-    /// Which of these bits an address in it shares. Places without a route have a start that is not
-    /// within their mask.
+    /// Mask of the bits that an address in it shares. Places without a route have a start that is
+    /// not within their mask.
     masks: [AtomicU16; PLACES],
     /// Leaf of each, [`DEEP`], or 0: as the last place.
     values: [AtomicU32; PLACES],

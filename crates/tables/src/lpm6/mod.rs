@@ -5,10 +5,9 @@
 //!
 //! The upper 32 bits are looked up as an IPv4 address would be: routes of up to /32 are in an
 //! [`Lpm4`], and so is each /32 with longer routes in it. Beneath such a *tail*, a block has its
-//! routes of up to /48, if they are few. Otherwise, and for longer routes, the
-//! lengths that there are are tried, the longest first, in one hash table of all longer routes: a
-//! host in a connected /64 takes as many steps as a /48, where a trie would take one for every
-//! eight bits.
+//! routes of up to /48, if they are few. Otherwise, and for longer routes, all lengths in use are
+//! tried, the longest first, in one hash table of all longer routes: a host in a connected /64
+//! takes as many steps as a /48, where a trie would take one for every eight bits.
 
 mod block;
 mod hashes;
@@ -108,7 +107,7 @@ pub struct Lpm6 {
     /// Routes of up to /32.
     short: PrefixMap<u32>,
     open: BTreeMap<u32, Open>,
-    /// By the upper half of an address.
+    /// Sites by the upper half of an address.
     deep: BTreeMap<u64, OpenSite>,
     tails: IndexPool,
     sites: IndexPool,
@@ -126,7 +125,7 @@ pub struct Lpm6 {
     max_routes: usize,
 }
 
-/// Where the lists of what is unlinked are.
+/// Indices of the lists of what is unlinked.
 const TAILS: usize = 0;
 const SITES: usize = 1;
 const ENTRIES: usize = 2;
@@ -570,7 +569,7 @@ impl Lpm6 {
         self.top.memory() + self.short.memory() + self.table.slot_bytes() + rest
     }
 
-    /// Makes what workers have ceased to read available again. To be called regularly.
+    /// Makes what workers no longer read available again. To be called regularly.
     pub fn reclaim(&mut self, domain: &Domain) {
         let Self { tails, sites, entries, blocks, unlinked, .. } = self;
         let pools = [tails, sites, entries].into_iter().chain(blocks);

@@ -20,8 +20,8 @@ use crate::qsbr::Domain;
 
 /// Flag of leaves of the upper half that name a tail.
 pub(super) const TAIL: u32 = 1 << 25;
-/// Where such a leaf has the class of its block; beneath it is the block's index, or that of the
-/// tail.
+/// Lowest bit of the block's class in such a leaf; the bits beneath are the index of the block, or
+/// of the tail.
 pub(super) const CLASS_SHIFT: u32 = 23;
 /// Blocks of a class, or tails, at most.
 pub(super) const MOST_TAILS: u32 = 1 << CLASS_SHIFT;
@@ -62,7 +62,7 @@ crate::zeroable! {
     pub(super) struct Tail {
         /// Leaf and length of the longest route up to /32 around it; 0 if there is none.
         fallback: AtomicU32,
-        /// Lengths 33 to 47 that there are.
+        /// Existing lengths 33 to 47.
         lengths: AtomicU32,
     }
 }
@@ -105,9 +105,9 @@ fn flip(word: u64, bit: u8, there: bool) -> u64 {
 crate::zeroable! {
     /// The lengths of the routes in a /48, if any are longer.
     pub(super) struct Site {
-        /// Lengths 65 to 128 that there are.
+        /// Existing lengths 65 to 128.
         long: AtomicU64,
-        /// Lengths 49 to 64 that there are.
+        /// Existing lengths 49 to 64.
         middle: AtomicU32,
     }
 }
@@ -361,7 +361,6 @@ impl Table {
 
     // The owner's side.
 
-    /// Returns a block.
     pub(super) fn block(&self, class: usize, index: u32) -> Option<&dyn Places> {
         let (small, medium, large) = &self.blocks;
         match class {

@@ -218,7 +218,7 @@ fn blocks_grow_with_a_network() {
     assert_eq!(lpm.reader().lookup(site(30).addr()), 99);
     lpm.remove(at("2001:db8::/32"));
     check(&lpm, 4);
-    // While a worker stands still, no block becomes free.
+    // No block becomes free while a worker stands still.
     let mut worker = domain.register().unwrap();
     let _guard = worker.enter();
     for _ in 0..200 {
@@ -281,7 +281,7 @@ fn readers_find_the_old_or_the_new_route() {
             // Others make the hash table grow.
             let other = Prefix::new(long.addr() | u128::from(n % 200) << 8, 120).unwrap();
             put(&mut lpm, other, leaf(5));
-            // And others the block.
+            // Others make the block grow.
             let near = Prefix::new(wide.addr() | u128::from(n % 80) << 84, 44).unwrap();
             put(&mut lpm, near, leaf(6));
             lpm.remove(long);

@@ -9,8 +9,8 @@ enum Step {
 }
 
 proptest! {
-    /// Whatever the two ends do in turn, the ring behaves like a queue whose slots remember what
-    /// was left in them.
+    /// The ring behaves like a queue whose slots remember what was left in them, whatever the two
+    /// ends do in turn.
     #[test]
     fn as_a_queue_would(
         room in 1usize..9,

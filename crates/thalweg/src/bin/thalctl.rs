@@ -3,6 +3,6 @@
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
-    // The program links nothing of the router.
+    // The program links no part of the router.
     thalweg_ctl::main()
 }

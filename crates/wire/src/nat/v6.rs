@@ -1,5 +1,5 @@
-//! Rewrites a packet from its IPv6 header on. There is no header checksum, but those of ICMPv6
-//! cover the addresses as well.
+//! Rewrites a packet from its IPv6 header on. The header has no checksum; those of TCP, UDP and
+//! ICMPv6 cover the addresses.
 
 use core::net::{IpAddr, Ipv6Addr};
 
@@ -97,7 +97,7 @@ pub fn rewrite(l3: &mut [u8], to: &Ends, partial: bool) -> bool {
 }
 
 /// Rewrites the addresses of any packet, and the ports if it has some. The packet that an ICMPv6
-/// error quotes is left as it is. Returns false as [`rewrite`] does, but for messages.
+/// error quotes is left as it is. Returns false like [`rewrite`], except for messages.
 #[must_use]
 pub fn readdress(l3: &mut [u8], to: &Ends, partial: bool) -> bool {
     apply(l3, to, partial, true)

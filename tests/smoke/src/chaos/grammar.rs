@@ -18,17 +18,17 @@ pub(super) enum Part {
     Sequence(Vec<Part>),
     /// One of these.
     Choice(Vec<Part>),
-    /// This, or nothing.
+    /// An optional part.
     Option(Box<Part>),
     /// More of what is before it: `...`.
     Again,
 }
 
-/// How often what is optional is there, in percent.
+/// Share of optional parts that are there, in percent.
 const OPTIONAL: u8 = 35;
 
 impl Part {
-    /// Reads a grammar. Whatever is not understood in it is a word.
+    /// Reads a grammar. Parts that it does not understand are words.
     pub(super) fn parse(text: &str) -> Part {
         Parser(text.chars().peekable()).choice()
     }

@@ -7,7 +7,7 @@
 //! * An empty configuration leaves what was there at the start.
 //! * SIGTERM ends the router well, within a second.
 //!
-//! A run follows from its seed, but for the moments at which packets meet commands. A run that
+//! A run follows from its seed, except for the moments at which packets meet commands. A run that
 //! fails is repeated with fewer and fewer steps, as long as it fails.
 
 mod grammar;

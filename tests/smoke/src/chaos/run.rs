@@ -25,8 +25,8 @@ const REST_LIMIT: Duration = Duration::from_secs(20);
 const END_LIMIT: Duration = Duration::from_millis(2500);
 
 /// Rounds in which the steps of a plan are done in one router. The first ones fill what is bounded,
-/// such as lists of what has been; packets may fill more later, so that there are more rounds as
-/// long as memory grows.
+/// such as lists of what has been; packets may fill more later, so that rounds go on as long as
+/// memory grows.
 const ROUNDS: std::ops::RangeInclusive<usize> = 7..=24;
 /// Last rounds that are compared with those before them.
 const JUDGED: usize = 4;
@@ -201,7 +201,7 @@ impl Subject {
         self.say(line)?.map_err(|output| anyhow::anyhow!("`{line}' is refused: {output}"))
     }
 
-    /// Saves its configuration; what is in the file, but for the line of the time.
+    /// Saves its configuration; what is in the file, without the line of the time.
     fn saved(&mut self, file: &Path) -> Result<String> {
         self.must(&format!("config save {}", file.display()))?;
         let text = fs::read_to_string(file)?;
@@ -284,7 +284,7 @@ fn grammars() -> Result<Grammars> {
     Ok(Grammars::new(all.iter().map(|(path, usage)| (path.as_str(), usage.as_str()))))
 }
 
-/// Does what a plan says, and checks what has to hold. `tell` hears of each step.
+/// Does what a plan says, and checks what has to hold. `tell` is called for each step.
 ///
 /// # Errors
 /// An invariant that did not hold.
@@ -354,7 +354,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
 }
 
 /// Does what a plan says, and deletes everything, several times in one router: it may not hold more
-/// memory each time. `tell` hears of each step.
+/// memory each time. `tell` is called for each step.
 ///
 /// # Errors
 /// If it does, or one of the steps fails.
@@ -495,7 +495,7 @@ mod tests {
     fn memory_grows_if_each_of_the_last_rounds_takes_some() {
         for (held, expected) in [
             (&[900, 950, 966, 982, 1000, 1016, 1032][..], true),
-            // Once more than before, after which nothing is missing; or less at times.
+            // One round takes more than before, after which nothing is missing; or less at times.
             (&[100, 150, 160, 160, 160, 160, 9000], false),
             (&[100, 150, 200, 250, 240, 300, 350], false),
             (&[100, 150, 200, 250], false),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// Runs that a shorter list gets: not every one fails in which the fault is.
 const TRIES: usize = 2;
 
-/// Leaves out as many steps as possible, as long as a run fails and there is time. `tell` hears of
-/// progress.
+/// Leaves out as many steps as possible, as long as a run fails and there is time. `tell` is called
+/// with progress.
 pub fn shrink(plan: &Plan, limit: Duration, tell: &mut dyn FnMut(&str)) -> Plan {
     let (begun, mut plan) = (Instant::now(), plan.clone());
     // Halves, then quarters, and so on, down to single steps.

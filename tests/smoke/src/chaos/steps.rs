@@ -82,7 +82,7 @@ pub(super) struct Grammars {
 }
 
 impl Grammars {
-    /// From what `show cli` says of each command: its path and the grammar of its arguments.
+    /// Reads what `show cli` says of each command: its path and the grammar of its arguments.
     pub(super) fn new<'c>(commands: impl Iterator<Item = (&'c str, &'c str)>) -> Grammars {
         let lines = include_str!("templates.txt").lines();
         let templates = lines.filter(|line| !line.starts_with('#')).map(Part::parse).collect();

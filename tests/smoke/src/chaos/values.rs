@@ -6,7 +6,6 @@ use thalweg_wire::MacAddr;
 
 /// VLAN ids.
 pub(super) const VLANS: [u16; 4] = [10, 20, 100, 200];
-/// Labels.
 pub(super) const LABELS: [u32; 7] = [0, 2, 3, 16, 100, 200, 300];
 
 /// MAC address of packet generator port `port`.
@@ -37,7 +36,6 @@ pub(super) fn ip6(rng: &mut Rng) -> Ipv6Addr {
     }
 }
 
-/// A port.
 pub(super) fn port(rng: &mut Rng) -> u16 {
     [53, 80, 1024, 5000, 5001][rng.usize(..5)]
 }

@@ -16,7 +16,7 @@ use thalweg_wire::nd::solicited_node;
 
 use crate::RawLink;
 
-/// Between messages.
+/// Pause between messages.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The router's address on the link.
 const ROUTER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);

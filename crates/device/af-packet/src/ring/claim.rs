@@ -23,7 +23,7 @@ impl Claim {
         let (dev, inode) = space.map_or((0, 0), |meta| (meta.dev(), meta.ino()));
         let key = (dev, inode, ifindex);
         let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not `then_some`: a claim created and dropped would release the device.
+        // `then_some` will not do: a claim created and dropped would release the device.
         claimed.get_or_insert_default().insert(key).then(|| Self(key))
     }
 }

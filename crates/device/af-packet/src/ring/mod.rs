@@ -14,8 +14,8 @@
 //! would make a ring of useful depth enormous, so slots hold what the MTU allows, and the few
 //! larger frames bypass the ring:
 //! the kernel queues them on the socket ([`RxRing`] fetches them in order), and [`TxRing`] sends
-//! them directly from the caller's buffers. Where the kernel does not let us enlarge the socket's
-//! queue (no root), slots are large and few instead.
+//! them directly from the caller's buffers. Without root the kernel does not enlarge the socket's
+//! queue: slots are large and few instead.
 
 mod claim;
 mod layout;

@@ -205,7 +205,7 @@ impl RxRing {
         let Self { socket, ring, cursor, reader, .. } = self;
         let region = &socket.region;
         let mut given = 0;
-        // At most one round, in case all frames are dropped here.
+        // Take one round at most, in case all frames are dropped here.
         for _ in 0..ring.slots() {
             let status_at = cursor.at + parse::V2_STATUS_AT;
             let status = region.word(status_at).load(Ordering::Acquire);
@@ -224,8 +224,8 @@ impl RxRing {
                     true
                 }
             };
-            // At once rather than at the end: the line is in the cache, and the kernel has room
-            // sooner.
+            // Give it back at once rather than at the end: the line is in the cache, and the kernel
+            // has room sooner.
             region.word(status_at).store(0, Ordering::Release);
             cursor.advance(ring);
             if !more {
@@ -411,7 +411,7 @@ pub enum Fetched {
     Copied(VnetHdr),
     /// The frame was not in the queue.
     Missing,
-    /// Still queued: there were more pieces than allowed.
+    /// The frame is still queued: there were more pieces than allowed.
     TooManyPieces,
 }
 

@@ -36,7 +36,7 @@ const HEADERS: usize = 128;
 /// 64 KiB in tiny buffers, is copied into one piece first.
 const PIECES: usize = 64;
 
-/// Why a frame was not sent. Each case has a counter in [`TxStats`].
+/// Reason why a frame was not sent. Each case has a counter in [`TxStats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// No slot is free, or the socket has too much in flight.
@@ -83,11 +83,11 @@ pub struct TxStats {
     pub kicks: u64,
     /// Calls after which frames stayed in the ring, as too many were in flight.
     pub would_block: u64,
-    /// Not accepted: no free slot.
+    /// Frames refused: no free slot.
     pub full: u64,
-    /// Not accepted: too long or too short.
+    /// Frames refused: too long or too short.
     pub bad_length: u64,
-    /// Not accepted: the vnet header does not match the frame.
+    /// Frames refused: the vnet header does not match the frame.
     pub bad_offload: u64,
     /// Dropped by the device or its queueing discipline.
     pub refused: u64,

@@ -35,7 +35,7 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// Sends a frame in two pieces, making room if there is none.
+/// Sends a frame in two pieces, making room if needed.
 fn send(tx: &mut TxRing, frame: &[u8]) {
     let (head, tail) = frame.split_at(frame.len() / 3);
     match tx.send(VnetHdr::default(), [head, tail]) {
@@ -311,7 +311,7 @@ fn flows_spread_over_queues() {
             }
             assert_eq!(total, u64::from(flows) * rounds as u64);
             assert!(queues.values().all(|(_, count)| *count == rounds));
-            // Nor are own frames seen on any queue.
+            // Own frames are seen on no queue either.
             assert!(left.rx.iter().all(|rx| !rx.is_ready()));
         });
     });
@@ -392,7 +392,7 @@ fn link_down_and_up_again() {
             assert!(right.sockets()[0].take_error().is_some(), "going down leaves an error");
             assert!(right.sockets()[0].take_error().is_none());
 
-            // And it goes for good.
+            // The device goes and stays away.
             ip("link del left");
             until("the device to go", &std::io::stdin(), || {
                 let gone =

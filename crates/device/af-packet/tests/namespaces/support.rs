@@ -14,7 +14,7 @@ use thalweg_testkit::{Cmd, WAIT_LIMIT};
 /// Set in the process that runs inside of the namespace.
 const INSIDE: &str = "THALWEG_TEST_NAMESPACE";
 
-/// How long a test waits for something that happens at once if the processors are not busy.
+/// Time for which a test waits for something that happens at once if the processors are not busy.
 pub const PATIENCE: Duration = WAIT_LIMIT;
 
 /// Runs `body` as the test `name` in a fresh network namespace.

@@ -29,7 +29,7 @@ impl Command<Control> for ShowInterfaceRxPlacement {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        // By worker and node.
+        // Queues by worker and node.
         let mut queues: BTreeMap<(usize, String), Vec<(String, RxQueue)>> = BTreeMap::new();
         for sw_if in sorted(c) {
             let device = c.state::<Interfaces>().borrow().device(sw_if);

@@ -115,8 +115,8 @@ pub fn free_index(c: &Control, sw_if: SwIfIndex) {
     }
 }
 
-/// How often a packet may be handed over: to the worker that tracks its connection, and to the one
-/// that translates it.
+/// Maximum number of times that a packet is handed over: to the worker that tracks its connection,
+/// and to the one that translates it.
 const HAND_OFFS: usize = 2;
 
 /// Waits until all packets that workers have under way have ended.

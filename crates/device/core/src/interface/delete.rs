@@ -1,4 +1,4 @@
-//! How interfaces end: features give up what they have of one, in slices; then it goes at once.
+//! Deletion of interfaces: features give up what they have of one, in slices; then it goes at once.
 
 use super::set::{self, set_promiscuous};
 use super::{InterfaceEvent, Interfaces, SwIfIndex, create, family, view};
@@ -98,7 +98,7 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
             c.remove_node(tx);
         }
     }
-    // From here on, workers that begin a loop see nothing of it.
+    // From here on, workers that begin a loop do not see it.
     let left = c.domain().tag();
     let mut all = all.borrow_mut();
     all.left.insert(sw_if, left);

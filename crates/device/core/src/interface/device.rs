@@ -34,7 +34,7 @@ pub struct RxQueue {
 /// Driver of one interface, on the main thread.
 ///
 /// Methods take `&self`, and a driver keeps what changes in cells of its own: what it calls, such
-/// as [`set_link`](super::set_link), has others follow, and these may call the same driver again.
+/// as [`set_link`](super::set_link), makes others follow, and these may call the same driver again.
 pub trait Device: 'static {
     /// Device type, as VPP's clients know it: `af-packet`, `pg`, `Loopback` …
     fn dev_type(&self) -> &'static str;

@@ -1,9 +1,9 @@
-//! Why an operation on an interface failed.
+//! Reason why an operation on an interface failed.
 
 use super::TagMatch;
 use thalweg_graph::stats::MAX_INTERFACES;
 
-/// Why an operation on an interface failed.
+/// Reason why an operation on an interface failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DeviceError {
     /// The interface does not exist.

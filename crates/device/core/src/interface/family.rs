@@ -24,7 +24,7 @@ pub(super) struct Children {
 /// Interfaces whose sub-interfaces follow a change, or go.
 #[derive(Default)]
 pub(super) struct Follow {
-    /// By parent, the first sub-interface that is left to do.
+    /// First sub-interface that is left to do, by parent.
     jobs: BTreeMap<SwIfIndex, SwIfIndex>,
     is_running: bool,
 }

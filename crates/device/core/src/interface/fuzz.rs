@@ -7,7 +7,7 @@ use super::subs::{NoInterface, Subs, TagKind, TagMatch, VlanTag, header_len};
 use crate::SwIfIndex;
 use thalweg_wire::vlan::VlanId;
 
-/// The sub-interfaces that there are, in the order in which they came.
+/// Existing sub-interfaces, in the order in which they came.
 pub(super) type Model = Vec<(TagMatch, SwIfIndex)>;
 
 /// Looks at all sub-interfaces for the one that a frame belongs to by the rules, and for the length
@@ -86,7 +86,6 @@ fn a_match([how, outer, inner]: [u8; 3]) -> TagMatch {
     }
 }
 
-/// Looks a frame up.
 fn look_up(subs: &Subs, all: &Model, frame: &[u8]) {
     let (found, wanted) = (subs.find(frame), expected(all, frame));
     assert_eq!(found, wanted, "{frame:02x?} among {all:?}");
@@ -105,7 +104,7 @@ fn look_up(subs: &Subs, all: &Model, frame: &[u8]) {
 }
 
 /// The first byte is the number of sub-interfaces, which follow with three bytes each; one whose
-/// tags are taken removes that. Then come frames, from their first tag on: length, and 16 bytes.
+/// tags are taken removes that. Frames come last, from their first tag on: length, and 16 bytes.
 pub fn fuzz_subs(data: &[u8]) {
     let Some((n, rest)) = data.split_first() else { return };
     let (ops, rest) = rest.split_at(rest.len().min(3 * usize::from(n & 63)));

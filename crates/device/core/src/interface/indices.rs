@@ -1,8 +1,8 @@
-//! Which indices of interfaces are free, in use, or reserved for an interface of some name.
+//! Indices of interfaces: free, in use, or reserved for an interface of some name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Every step takes the same time, however many interfaces there are.
+/// Every step takes the same time for any number of interfaces.
 #[derive(Debug, Default)]
 pub(super) struct Indices {
     limit: u32,

@@ -118,7 +118,7 @@ impl Mtu {
 }
 
 impl From<[u32; 4]> for Mtu {
-    /// In the order of the binary API.
+    /// Values come in the order of the binary API.
     fn from([l3, ip4, ip6, mpls]: [u32; 4]) -> Mtu {
         Mtu { l3, ip4, ip6, mpls }
     }

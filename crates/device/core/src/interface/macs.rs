@@ -71,7 +71,7 @@ pub fn secondary_macs(c: &Control, sw_if: SwIfIndex) -> Result<Arc<[MacAddr]>, D
 /// Secondary MAC addresses that a protocol has found.
 #[derive(Default)]
 pub(crate) struct FoundMacs {
-    /// By the interface that they were found for: the one that has them, and the addresses.
+    /// Interface that has them, and addresses, by the interface that they were found for.
     by_user: BTreeMap<SwIfIndex, (SwIfIndex, BTreeSet<[u8; 6]>)>,
     /// Addresses of an interface that nobody has written.
     only_found: BTreeSet<(SwIfIndex, [u8; 6])>,
@@ -82,7 +82,7 @@ pub(crate) struct FoundMacs {
 /// configuration.
 ///
 /// # Errors
-/// As [`add_secondary_mac`]; nothing has changed then, but for an interface that is gone.
+/// As [`add_secondary_mac`]; nothing has changed then, unless the interface is gone.
 pub fn set_found_macs(
     c: &mut Control,
     sw_if: SwIfIndex,

@@ -8,8 +8,8 @@ use thalweg_wire::vlan::{MAX_ID, TAG_LEN, VlanId};
 /// Tags that one rewrite removes or adds at most.
 pub const MAX_REWRITTEN: usize = 2;
 
-/// How an interface in layer 2 changes the tags of frames that it receives. Frames that it sends
-/// are changed back.
+/// Change that an interface in layer 2 makes to the tags of frames that it receives. Frames that it
+/// sends are changed back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagRewrite {
     /// Number of outer tags that are removed, up to two.
@@ -202,7 +202,7 @@ mod tests {
             let (back, dot1q, tag1, tag2) = rewrite.to_api();
             assert_eq!(TagRewrite::from_api(back, dot1q, [tag1, tag2]), Some(rewrite.clone()));
             assert_eq!(back, op);
-            // Out is the way in, backwards.
+            // The way out is the way in, backwards.
             let (rx, tx) = rewrite.edits(Some(pair));
             assert_eq!((rx.pop(), rx.push().len()), (tx.push().len(), tx.pop()));
             let own = [[0x88, 0xa8, 0, 5], [0x81, 0, 0, 6]];

@@ -24,8 +24,8 @@ pub struct IfRow {
     pub mode_input: Option<NodeId>,
     /// The same, if all frames go there unread: the interface is up, and has no sub-interfaces.
     pub whole_input: Option<NodeId>,
-    /// The interface is up, has no sub-interfaces and is none: frames are its own, whatever their
-    /// tags are.
+    /// The interface is up, has no sub-interfaces and is no sub-interface: frames are its own,
+    /// whatever their tags are.
     pub is_plain: bool,
     /// Tags of frames received are read: the interface has sub-interfaces, or is one.
     pub reads_tags: bool,

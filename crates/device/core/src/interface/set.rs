@@ -38,7 +38,7 @@ fn bring(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<bool, DeviceErro
         }
         i.device.clone()
     };
-    // Before the device receives anything.
+    // The clock is read before the device receives anything.
     let since = clock::ticks();
     device.set_admin(c, sw_if, up)?;
     change(c, sw_if, |v| (v.admin_up, v.state_since) = (up, since))?;
@@ -378,7 +378,7 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     Ok(())
 }
 
-/// Says which of the system's devices stands for an interface, by its index.
+/// Sets the system's device for an interface, by its index.
 ///
 /// # Errors
 /// If the interface does not exist.

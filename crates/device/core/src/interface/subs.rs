@@ -1,4 +1,4 @@
-//! Which frames of a port belong to which of its sub-interfaces.
+//! Sub-interfaces of a port, and the frames that belong to them.
 
 use super::{DeviceError, SwIfIndex};
 use std::fmt;
@@ -73,7 +73,7 @@ impl VlanTag {
     }
 }
 
-/// Which frames of its port a sub-interface receives. Several may match a frame:
+/// Frames of its port that a sub-interface receives. Several may match a frame:
 /// [`Pair`](Self::Pair) comes first, then [`AnyInner`](Self::AnyInner), [`Outer`](Self::Outer),
 /// [`AnyOuter`](Self::AnyOuter), [`Default`](Self::Default).
 ///
@@ -205,17 +205,17 @@ type Slots = SparseArray<AtomicU32, SLOTS>;
 /// word each.
 #[derive(Debug, Default)]
 pub struct Subs {
-    /// By first tag.
+    /// Slots by first tag.
     outer: Slots,
-    /// By first tag, whatever the second one is.
+    /// Slots by first tag, whatever the second one is.
     any_inner: Slots,
-    /// By first tag, then by the second one.
+    /// Slots by first tag, then by the second one.
     pairs: OnceLock<Box<[OnceLock<Slots>]>>,
     default: AtomicU32,
     untagged: AtomicU32,
 }
 
-/// Why a frame belongs to no interface.
+/// Reason why a frame belongs to no interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoInterface {
     /// The frame ends within its header.

@@ -148,7 +148,8 @@ impl Output {
         (port, row): (SwIfIndex, &IfRow),
     ) {
         let table = self.table.load(cx.guard());
-        // The sub-interface that a packet leaves by; the interface itself if it is none of its own.
+        // The sub-interface that a packet leaves by; the interface itself if the packet leaves by
+        // no sub-interface.
         let owner = |tx_if| if table.get(tx_if).parent == port { tx_if } else { port };
         if let Iface::Uniform(tx_if) = frame.tx() {
             return self.of_one(cx, frame, (port, row), owner(tx_if));

@@ -34,7 +34,7 @@ use thalweg_netlink::{Port, Protocol};
 pub const WAITING_BYTES: usize = 128 << 20;
 /// Datagrams that are read with the shadow locked.
 const AT_ONCE: usize = 64;
-/// Datagrams that are read before the owner hears of them.
+/// Datagrams that are read before the owner is notified.
 const BEFORE_NEWS: usize = 4096;
 /// Least time between two lists, as the same event has several notices.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -120,7 +120,7 @@ pub struct RouteState {
     pub buffer: usize,
     /// Counts of routes and objects that are left out.
     pub left: Left,
-    /// All that there was at the start has been listed.
+    /// True once all that existed at the start has been listed.
     pub complete: bool,
 }
 

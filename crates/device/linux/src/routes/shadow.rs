@@ -34,12 +34,12 @@ impl NextHop {
     }
 }
 
-/// Where a route leads.
+/// Next hops of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hops {
-    /// To these.
+    /// Next hops.
     These(Arc<[NextHop]>),
-    /// To those of an object.
+    /// Next hops of an object.
     Object(u32),
 }
 
@@ -50,7 +50,7 @@ pub struct Used {
     pub kind: RouteKind,
     /// Its protocol (`RTPROT_*`).
     pub protocol: u8,
-    /// Where it leads.
+    /// Next hops.
     pub hops: Hops,
 }
 
@@ -61,7 +61,7 @@ pub struct Change {
     pub table: u32,
     /// Destinations: an address and the number of its bits that count.
     pub destination: (IpAddr, u8),
-    /// The route; `None` if there is none any more.
+    /// The route; `None` once it is gone.
     pub now: Option<Used>,
 }
 
@@ -109,7 +109,7 @@ pub struct Left {
     pub beyond: u64,
 }
 
-/// An object as the kernel has it.
+/// Object as in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Object {
     Hop(NextHop),
@@ -153,7 +153,7 @@ pub(super) struct Shadow {
     new: Vec<Route>,
 }
 
-/// Runs with the tables of an address's version and the destination; nothing if that is none.
+/// Runs with the tables of an address's version and the destination; nothing if that is invalid.
 macro_rules! in_tables {
     ($self:ident, $to:expr, |$tables:ident, $prefix:ident| $do:expr) => {
         match $to.0 {

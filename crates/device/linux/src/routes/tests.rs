@@ -95,7 +95,7 @@ fn an_object_comes_after_its_routes() {
     offer(&mut shadow, &early);
     let taken = shadow.take(100);
     assert_eq!((taken.objects.len(), taken.routes.len()), (1, 1));
-    // While routes name it, it is not handed over as gone, and a list is due.
+    // Routes still name the object: it is not handed over as gone, and a list is due.
     shadow.delete_object(5);
     assert!(shadow.is_doubtful && shadow.take(100).gone.is_empty());
     shadow.begin();

@@ -93,7 +93,7 @@ fn damage_is_found_by_checksums() {
     let [clients, servers] = tester.open_and_end(5000.0, 2000);
     let damaged = tester.count("damaged on purpose");
     assert!(damaged > 100, "{damaged}");
-    // With another length of its header, a segment is none.
+    // Segments with another length of header are invalid.
     let found = servers.counts.bad_checksum + servers.counts.foreign;
     assert_eq!(found, damaged);
     assert!(servers.counts.bad_checksum > found * 9 / 10, "{found}");

@@ -95,7 +95,7 @@ impl Tester {
         [0, 1].map(|at| reports[at].first().copied().unwrap_or_default())
     }
 
-    /// Runs until something is so.
+    /// Runs until a condition holds.
     fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Control) -> bool) {
         let end = Instant::now() + Duration::from_secs(120);
         while !is_so(&mut self.control) {

@@ -13,7 +13,7 @@ use super::Tester;
 
 const CONNECTED: &str = "set interface l2 xconnect load0 load1
     set interface l2 xconnect load1 load0";
-/// Through a cable, of which any worker receives any packet.
+/// Cable between ports, of which any worker receives any packet.
 const CABLED: &str = "create host-interface name left num-rx-queues 2
     create host-interface name right num-rx-queues 2
     set interface state host-left up

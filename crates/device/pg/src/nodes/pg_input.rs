@@ -36,12 +36,12 @@ const BACKLOG: f64 = 0.005;
 /// Delay in seconds before the next attempt without buffers.
 const RETRY: f64 = 20e-6;
 
-/// Where a stream's packets enter the graph.
+/// Node at which a stream's packets enter the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
     /// The interface receives the packets.
     Device,
-    /// At a node, with the transmit interface set.
+    /// Start at a node, with the transmit interface set.
     Node(NodeId, SwIfIndex),
 }
 

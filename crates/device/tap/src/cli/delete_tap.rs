@@ -45,7 +45,6 @@ impl Command<Control> for DeleteTap {
     }
 }
 
-/// Names of all TAPs.
 pub(crate) fn tap_names(c: &Control) -> Vec<String> {
     let is_tap = |name: &String| {
         let view = interface::find(c, name).and_then(|sw_if| interface::view(c, sw_if));

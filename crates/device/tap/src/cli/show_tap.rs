@@ -90,7 +90,7 @@ fn value(v: &InterfaceView, tap: &Tap) -> serde_json::Value {
 fn chosen(c: &Control, args: &mut Args<'_>, of: Framing) -> Result<Vec<SwIfIndex>, CliError> {
     let mut chosen = Vec::new();
     while !args.is_empty() {
-        // VPP's word for its rings, of which there are none.
+        // VPP's word for its rings, which a TAP here does not have.
         if args.exact("descriptors") || args.exact("desc") {
             continue;
         }

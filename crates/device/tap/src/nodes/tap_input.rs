@@ -49,7 +49,7 @@ pub(crate) enum ToInput {
     Add {
         /// The queue.
         queue: Box<Queue>,
-        /// For a worker that has none yet.
+        /// Memory for a worker that has none yet.
         scratch: Box<[u8]>,
     },
     /// Drop all queues of an interface.
@@ -90,7 +90,7 @@ enum Read {
     Frame,
     /// The pool has no buffer: the frame is lost.
     NoBuffer,
-    /// Not a frame that is accepted.
+    /// Invalid frame.
     Bad,
     /// No frame is waiting, or the device is gone.
     Nothing,
@@ -314,7 +314,7 @@ impl InputNode for TapInput {
             let got = q.poll(cx, &mut self.scratch);
             n += got;
             if got == 0 && flags.contains(epoll::EventFlags::ERR) {
-                // The device went away, and would be reported until the main thread hears of it.
+                // The device went away, and would be reported until the main thread notices.
                 self.watch(at, false);
             }
         }

@@ -150,7 +150,7 @@ impl Raw {
                     put_tag_back(&message, &mut bytes);
                     return Some(bytes);
                 }
-                // The device was down, which is said once.
+                // The device was down, which is reported once.
                 Err(e) if e.raw_os_error() == Some(libc::ENETDOWN) => {}
                 Err(_) => return None,
             }

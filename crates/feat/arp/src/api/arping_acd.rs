@@ -1,4 +1,4 @@
-//! `arping_acd`: as `arping`, and says who answered: for who wants to know if an address is taken.
+//! `arping_acd`: as `arping`, and says who answered: for clients that check if an address is taken.
 
 use crate::api_types::{Asked, run};
 use crate::message_types::{ARPING, ArpingAcd, ArpingAcdReply};

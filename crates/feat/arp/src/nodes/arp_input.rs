@@ -120,7 +120,7 @@ impl ArpInput {
         let (sender, target) = (arp.sender_ip, arp.target_ip);
         let is_request = arp.operation == Operation::Request;
         let for_us = addrs.answers_for(rx_if, target);
-        // Whoever asks for another host hears of us, and is not learned: it may be the router
+        // A host that asks for another gets our request, and is not learned: it may be the router
         // itself, by the address that it shares with its host.
         if is_request && !for_us && sender != target && self.is_proxied(cx, rx_if, target) {
             cx.count(PROXIED, 1);

@@ -116,7 +116,8 @@ mod tests {
         assert_eq!(b.sent_arp(), [asked(7)]);
         b.reply_from(7);
         assert_eq!(b.known(7), Some(mac(7)));
-        // Not one that is known, nor the router itself, nor for another route by the same one.
+        // No question is for a known one, for the router itself, or for another route by the same
+        // one.
         b.request_from(8);
         b.sent();
         for n in [7, 8, 1] {
@@ -124,7 +125,7 @@ mod tests {
         }
         b.settle();
         assert_eq!(b.sent_arp(), []);
-        // Not while the interface is down.
+        // No question is sent while the interface is down.
         let sw_if = b.sw_if;
         thalweg_device::interface::set_admin(&mut b.lab.c, sw_if, false).unwrap();
         adjacency(&b, 9);

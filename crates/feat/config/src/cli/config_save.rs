@@ -18,7 +18,7 @@ pub static COMMAND: ConfigSave = ConfigSave;
 /// Documents elsewhere than in the router's own file.
 const DOCUMENT: Kind = Kind { name: "a configuration", magic: &[], is_foreign: false };
 
-/// Where it is saved.
+/// Place to save at.
 enum Target {
     /// The router's own file.
     Own(Store),

@@ -85,9 +85,9 @@ const HEADER: usize = 14;
 /// Bytes of a header with two tags, and of what may be the type of a third.
 const TWO_TAGS: usize = 24;
 
-/// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags but
-/// for their priorities, the same type behind a header of `header` bytes, and no group address; and
-/// if `same_host`, with the same destination.
+/// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags except
+/// priorities, the same type behind a header of `header` bytes, and no group address; and if
+/// `same_host`, with the same destination.
 fn head_patterns(head: &[u8; TWO_TAGS], header: usize, same_host: bool) -> [Pattern; 2] {
     let mut mask = [0; TWO_TAGS];
     mask[0] = 1;
@@ -365,7 +365,8 @@ impl EthernetInput {
             Ok((SwIfIndex(0), header)) => self.packet_of(cx, row, p, header),
             Ok((sw_if, header)) => {
                 p.set_rx_if(sw_if);
-                // For the port, also if the packet comes again as one of the sub-interface.
+                // Check it for the port, also if the packet comes again as one of the
+                // sub-interface.
                 if let Some(dst) = p.data().first_chunk::<6>()
                     && dst[0] & 1 != 0
                 {
@@ -444,7 +445,7 @@ impl EthernetInput {
             else {
                 return Verdict::drop(SHORT);
             };
-            // A priority tag says nothing of a VLAN (IEEE 802.1Q-2018 section 6.9).
+            // A priority tag names no VLAN (IEEE 802.1Q-2018 section 6.9).
             if u16::from_be_bytes([a, b]) & 0xfff == 0 {
                 (kind, header) = (u16::from_be_bytes([c, d]), HEADER + 4);
             }

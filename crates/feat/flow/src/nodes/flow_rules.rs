@@ -4,8 +4,8 @@
 //! of another interface (for some sub-interfaces `l2-output` or `l2-efp-filter`, for a BVI
 //! `bvi-input`), another worker (whose `flow-rules` owns the connection), or drop.
 //!
-//! The headers of a frame are read first, and its connections looked up together. Then the rules
-//! are applied packet by packet, in order, so that a packet sees the effects of the one before.
+//! The headers of a frame are read first, and its connections looked up together. The rules are
+//! then applied packet by packet, in order, so that a packet sees the effects of the one before.
 //! Most packets hit the megaflow cache (`megaflow.rs`).
 
 use std::any::Any;
@@ -83,7 +83,7 @@ struct FlowRules {
     snapshot: Arc<Snapshot<Published>>,
     tallies: Arc<Tallies>,
     hand_off: HandOff,
-    /// Where the tracker is between frames, for other nodes.
+    /// Tracker between frames, for other nodes.
     tracker: PerWorker<Tracker>,
     engine: Engine,
 }
@@ -97,7 +97,7 @@ pub(crate) struct Note {
 
 /// The state of a worker.
 pub(crate) struct Engine {
-    /// Which connections it owns.
+    /// Connections that it owns.
     pub(crate) place: Place,
     /// Created when rules are first in use; here while the node runs.
     pub(crate) tracker: Option<Box<Tracker>>,
@@ -132,11 +132,11 @@ pub(crate) struct Engine {
     pub(crate) part: Part,
     /// The in_port for the next look-up, if not the packet's own.
     port: Option<SwIfIndex>,
-    /// For choosing the translation of connections.
+    /// Salt for choosing the translation of connections.
     pub(crate) salt: u64,
     pub(crate) random: Random,
     lookups: usize,
-    /// Where the ports of layer 2 are.
+    /// Ports of layer 2.
     l2: Arc<Snapshot<L2Table>>,
 }
 

@@ -403,7 +403,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// In Open vSwitch's order: commit, force, table, zone, exec, nat.
+/// The order is Open vSwitch's: commit, force, table, zone, exec, nat.
 impl fmt::Display for Ct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();

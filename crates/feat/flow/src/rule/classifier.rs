@@ -115,7 +115,7 @@ struct Space {
     mask: Words,
     parts: Vec<Part>,
     highest: u16,
-    /// By hash of the masked fields.
+    /// Rules by hash of the masked fields.
     rules: CowMap<u64, SameHash, BuildHasherDefault<Hashed>>,
 }
 

@@ -67,7 +67,7 @@ pub(crate) const NW_FRAG: Place = place(4, 56, 2);
 /// The Ethernet addresses within ARP share words with ports and flags of IP: upper bits first.
 pub(crate) const ARP_SHA: [Place; 2] = [place(4, 48, 16), place(4, 0, 32)];
 pub(crate) const ARP_THA: [Place; 3] = [NW_TOS, NW_TTL, place(5, 32, 32)];
-/// In place of IPv4 addresses.
+/// Label in place of IPv4 addresses.
 pub(crate) const IPV6_LABEL: Place = place(3, 0, 20);
 /// Addresses of IPv6, the upper half first.
 pub(crate) const IPV6_SRC: [Place; 2] = [place(8, 0, 64), place(9, 0, 64)];
@@ -557,7 +557,7 @@ mod tests {
             }
         };
         for kind in 0..2 {
-            // But for the offset, all is as behind the outer tag alone.
+            // All but the offset is as behind the outer tag alone.
             let one = of(&[9], 1, kind);
             for tags in 2..=MAX_DEPTH {
                 let mut more = of(&[9], tags, kind);

@@ -27,21 +27,21 @@ pub struct Range {
     pub addresses: (IpAddr, IpAddr),
     /// First and last port.
     pub ports: Option<(u16, u16)>,
-    /// Where the search for a free port starts.
+    /// Start of the search for a free port.
     pub order: Order,
     /// A source address is mapped to the same address each time, across restarts too.
     pub persistent: bool,
 }
 
-/// Where the search for a free port starts.
+/// Start of the search for a free port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Not specified: as [`Order::Hash`].
+    /// Default: [`Order::Hash`].
     #[default]
     Unsaid,
-    /// By the hash of the tuple.
+    /// Port by the hash of the tuple.
     Hash,
-    /// At random.
+    /// Port at random.
     Random,
 }
 

@@ -3,7 +3,7 @@
 //! is not compared: Open vSwitch ignores it.
 //!
 //! `tests/data/ovs.txt` has what Open vSwitch 3.1.0 (`ovs-ofctl parse-pcap`) reads from some.
-//! Where that program is installed, it is asked about others as well; `UPDATE_GOLDEN=1` then
+//! If that program is installed, the test asks it about others as well; `UPDATE_GOLDEN=1` then
 //! writes the file.
 
 use std::collections::BTreeMap;

@@ -243,7 +243,7 @@ impl Rule {
     }
 }
 
-/// In a form that can be parsed again.
+/// Prints a rule in a form that can be parsed again.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.table != 0 {

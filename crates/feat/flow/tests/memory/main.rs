@@ -36,7 +36,7 @@ fn what_there_is_no_memory_for_is_refused_and_changes_nothing() {
     // The limit is as before, and there is memory for that.
     assert_eq!(lab.cli(RULES), "");
     assert!(lab.cli("show conntrack summary").contains(" 1048576"));
-    // Once trackers are there, too.
+    // The limit is refused once trackers exist, too.
     let error = lab.cli("set conntrack limit 100000000");
     assert!(error.contains("no memory to track 100000000 connections"), "{error}");
     assert!(lab.cli("show conntrack summary").contains(" 1048576"));

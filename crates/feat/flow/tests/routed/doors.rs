@@ -65,12 +65,12 @@ fn a_firewall_on_a_bridge_sees_each_packet_of_its_bvi_once() {
             let (mut lab, bvi, mac) = bridged(workers);
             lab.ok(FIREWALL);
             let many = n as u64;
-            // From outside, by the router.
+            // Packets from outside, by the router.
             lab.receive(1, vec![framed(1, 2, &outside(9, 9).build()); n]);
             assert_eq!(lab.sent(), []);
             let seen = ["ct_state=-trk", "priority=0"].map(|rule| taken(&mut lab, 10, rule));
             assert_eq!(seen, [many; 2]);
-            // From inside, and back.
+            // Packets from inside, and back.
             lab.receive(0, vec![to(mac, udp(ip(0, 2), ip(1, 2), 20)); n]);
             let sent = lab.sent();
             assert_eq!(sent.len(), n);
@@ -138,7 +138,7 @@ fn a_bvi_has_a_set_of_its_own() {
         assert_eq!(both(&mut lab, n), [0, n]);
     }
     assert_eq!(taken(&mut lab, 7, "priority=0"), 41);
-    // With both, each has its direction.
+    // Both enabled, each has its direction.
     lab.ok("flow add 10 priority=0,actions=normal\n\
             flow add 10 priority=1,in_port=loop0,actions=drop\n\
             flow add 7 priority=5,actions=normal");

@@ -25,7 +25,7 @@ const TRANSLATORS: [&str; 4] = [
     "nat44 plugin enable sessions 10000
      nat44 add address 192.0.2.1
      set interface nat44 in test0 out test1",
-    // With a copy of each packet, which the rule sends to where nothing is translated.
+    // Setup with a copy of each packet, which the rule sends to where nothing is translated.
     "nat44 plugin enable sessions 10000
      nat44 add address 192.0.2.1
      set interface nat44 out test1 output-feature
@@ -63,7 +63,7 @@ struct Sent {
 #[derive(Clone, Debug)]
 enum Shape {
     Plain,
-    /// In fragments of about this many bytes, the last one first if set.
+    /// Fragments of about this number of bytes, the last one first if set.
     Parts(usize, bool),
     /// Ends within its transport header.
     Short(usize),
@@ -186,7 +186,7 @@ fn resum(l3: &mut [u8]) {
 fn cut(whole: &[u8], size: usize) -> Vec<Vec<u8>> {
     let (head, rest) = whole.split_at(usize::from(whole[0] & 15) * 4);
     let size = (size / 8).max(1) * 8;
-    // Not too many.
+    // The pieces must be few.
     let size = size.max(rest.len().div_ceil(64) * 8);
     let count = rest.len().div_ceil(size).max(1);
     let part = |n: usize| {

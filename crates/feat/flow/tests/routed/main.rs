@@ -64,7 +64,7 @@ fn a_copy_is_forwarded_like_the_packet() {
     }
 }
 
-/// Nor does the first packet of a flow leave untranslated because it was copied.
+/// The first packet of a flow does not leave untranslated because it was copied.
 #[test]
 fn a_copy_is_translated_on_the_way_out() {
     let far = Ipv4Addr::new(198, 51, 100, 7);
@@ -128,7 +128,7 @@ fn own_errors_are_about_what_was_sent() {
         let sent = lab.sent();
         let view = ipv4::check(&sent[0].1[14..]).unwrap();
         assert_eq!((view.dst(), view.payload()[20..28].to_vec()), (ip(0, 2), own[12..20].to_vec()));
-        // Nor is it once no rule translates any more.
+        // The error stays as it is when no rule translates, too.
         lab.ok("flow del 7\nset interface flow test0 disable\nset interface flow test1 disable");
         lab.receive(0, vec![framed(0, 2, &own)]);
         assert_eq!(lab.sent().len(), 1);

@@ -47,7 +47,7 @@ fn a_rule_follows_the_name_of_its_interface() {
     let new = "priority=5,ip,in_port=test0.20,actions=normal";
     lab.ok(&format!("flow add 10 {new}"));
     assert_eq!(rules(&lab), [new]);
-    // By whatever else it is called: number, tag.
+    // Other names of it: number, tag.
     let number = index(&lab, "test0.20");
     lab.ok("set interface tag test0.20 blue");
     for word in [number.to_string(), "blue".into()] {

@@ -11,7 +11,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4::Ipv4View;
 
 const SHARED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// Behind the outside.
+/// Host behind the outside.
 const FAR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
 /// 10.1.VLAN.HOST
@@ -73,7 +73,7 @@ fn translating(workers: usize) -> Lab {
     lab
 }
 
-/// Where frames of a VLAN of `test0` have to go to reach the router.
+/// MAC address at which frames of a VLAN of `test0` reach the router.
 fn gateway(lab: &Lab, vlan: u16) -> MacAddr {
     match vlan {
         30 => interface::view(&lab.c, interface::find(&lab.c, "loop0").unwrap()).unwrap().mac,
@@ -148,7 +148,7 @@ fn both_ways(lab: &mut Lab) {
     assert_eq!(lab.c.interface_totals(plain).rx_packets, 1);
 }
 
-/// Rules see what a sub-interface receives, in layer 2 and 3, and nothing of its neighbours.
+/// Rules see what a sub-interface receives, in layer 2 and 3, and no packets of its neighbours.
 #[test]
 fn rules_are_those_of_a_sub_interface() {
     for n in [1, 60] {
@@ -218,7 +218,7 @@ fn what_goes_in_use_disturbs_nothing_else() {
             lab.deliver_mixed(worker, frames);
         }
     };
-    // How many of VLAN 40 have been sent by `test2`, which has nothing else.
+    // Number of packets of VLAN 40 that `test2` has sent, which has no others.
     let others = |lab: &mut Lab| {
         let port = lab.sw_if(2);
         lab.sent().iter().filter(|(sw_if, _)| *sw_if == port).count()
@@ -241,7 +241,7 @@ fn what_goes_in_use_disturbs_nothing_else() {
     for gone in ["test0.10", "test1.20", "test0.30", "loop0"] {
         assert!(interface::find(&lab.c, gone).is_err(), "{gone}");
     }
-    // The numbers are free, and new ones have nothing of the old.
+    // The numbers are free, and new ones inherit nothing from the old.
     sub(&mut lab, 0, 10);
     lab.receive(0, vec![datagram(0, 10, [(inside(10, 2), 1), (ip(2, 2), 53)])]);
     let sent = lab.sent();

@@ -14,7 +14,7 @@ use thalweg_wire::ipv6::Ipv6View;
 const ASKS: u16 = 5000;
 const ASKED: u16 = 53;
 
-/// Where the packet begins that an error quotes.
+/// Offset of the packet that an error quotes.
 const QUOTE: usize = 62;
 
 /// A packet from outside.
@@ -24,7 +24,7 @@ struct Piece {
     id: u8,
     /// Its destination port is the one that asks.
     asked_for: bool,
-    /// In units of eight bytes.
+    /// Offset in units of eight bytes.
     offset: u16,
     more: bool,
     /// Extension headers before the fragment header, and after it.
@@ -34,7 +34,7 @@ struct Piece {
     second: Option<u16>,
     /// The next header that the fragment header names.
     next: u8,
-    /// Bytes behind the headers; the packet's length says so, or something else.
+    /// Bytes behind the headers; the packet's length says the same, or something else.
     length: usize,
     lie: i16,
     /// The packet is quoted in an error about one that went the other way.
@@ -75,7 +75,7 @@ impl Piece {
         };
         let mut frame = whole.payload_len(self.length).build();
         if self.offset != 0 {
-            // Behind the first, there is no transport header.
+            // Later fragments have no transport header.
             frame[54..62].fill(0x5a);
         }
         frame[20] = self.next;
@@ -157,7 +157,7 @@ fn only_parts_of_answers_get_in() {
                     match seen_as(&frame) {
                         Some(Ok(ports)) => prop_assert_eq!(ports, [ASKED, ASKS]),
                         Some(Err(id)) => prop_assert!(opened.contains(&id), "{:02x?}", frame),
-                        // About the connection that there is.
+                        // Errors about the connection that exists.
                         None => {
                             let ports = [ASKS.to_be_bytes(), ASKED.to_be_bytes()].concat();
                             let is_there = frame.windows(4).any(|some| some == ports);

@@ -47,7 +47,7 @@ pub fn dropped(lab: &mut Lab, reason: &str) -> u64 {
     lines.filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).sum()
 }
 
-/// In any order of arrival, and whichever worker owns the connection.
+/// Parts pass in any order of arrival, whichever worker owns the connection.
 fn the_four_rules_let_parts_through(workers: usize) {
     let mut lab = guarded(workers);
     let [left, right] = lab.ports;

@@ -167,11 +167,11 @@ fn rules_match_addresses_labels_and_neighbour_discovery() {
         (four(1), false),
         (four(2), true),
     ] {
-        // By the cache, too; and behind an extension header, addresses are the same.
+        // The cache does the same; addresses are the same behind an extension header.
         let frames = vec![frame.clone(); 4];
         assert_eq!(lab.pass(0, &frames).len(), if passes { 4 } else { 0 }, "{frame:02x?}");
     }
-    // In one frame, all mixed.
+    // All come mixed in one frame.
     let mixed = [udp(CLIENT, SERVER), four(2), udp(other, other), four(1), udp(CLIENT, other)];
     assert_eq!(lab.pass(0, &mixed).len(), 3);
     lab.close();
@@ -390,7 +390,7 @@ fn pings_and_errors_are_translated() {
                     assert!(message.checksum_ok(&from, &source(&first)));
                 }
             }
-            // In two fragments, the second of which has addresses only.
+            // The error comes in two fragments, the second of which has addresses only.
             let parts = cut(&error(SERVER, &sent, Icmp6Repr::packet_too_big(1280)), 64, 5);
             let seen = lab.pass(1, &parts);
             assert_eq!(seen.len(), parts.len());
@@ -490,7 +490,7 @@ fn fields_of_ipv6_are_set() {
     lab.close();
 }
 
-/// Headers that end early, chains and lengths that lie: nothing of it passes or ends a worker.
+/// Headers that end early, chains and lengths that lie: no such packet passes, or ends a worker.
 #[test]
 fn malformed_packets_are_invalid() {
     for workers in WORKERS {

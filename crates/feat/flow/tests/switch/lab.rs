@@ -45,7 +45,7 @@ struct World {
     pairs: std::ops::Range<u32>,
     /// True if the replies of the first pairs are next.
     answers: bool,
-    /// Where the ports' packets are entered for a test that fails; benchmarks have none.
+    /// Log of the ports' packets for a test that fails; benchmarks have none.
     taps: Option<[PacketTap; 2]>,
 }
 
@@ -312,7 +312,7 @@ impl Lab {
         Lab::on(cores.collect(), buffers)
     }
 
-    /// With a worker on each of these processors; `None` is any processor.
+    /// Creates a lab with a worker on each of these processors; `None` is any processor.
     pub fn on(workers: Vec<Option<usize>>, buffers: usize) -> Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers, ..EngineConfig::default() };

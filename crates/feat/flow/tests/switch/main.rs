@@ -141,7 +141,7 @@ fn guard_late(mut lab: Lab, time: Duration) -> Lab {
     guard(lab)
 }
 
-/// With one worker, and with two that connections are distributed to by hash.
+/// Errors are translated with one worker, and with two that connections are distributed to by hash.
 #[test]
 fn thousands_of_connections_pass() {
     for workers in [1, 2] {
@@ -179,7 +179,7 @@ fn pairs_of_hosts_are_remembered() {
     lab.close();
 }
 
-/// With devices that deliver packets to the owner, nothing is handed over.
+/// Nothing is handed over with devices that deliver packets to the owner.
 #[test]
 fn nothing_is_handed_over_where_devices_spread() {
     let mut lab = guarded(2);
@@ -330,7 +330,7 @@ fn tags_and_connections() {
     lab.close();
 }
 
-/// By one worker: each has its share of the room.
+/// One worker learns them: each has its share of the room.
 #[test]
 fn a_full_table_refuses_or_recycles() {
     let mut lab = guard(Lab::with(1, 8192));

@@ -110,7 +110,7 @@ fn both_directions(lab: &mut Lab, workers: usize, (to, real): ([Ipv4Addr; 2], [I
         let seen = lab.pass(1, &[frame]);
         assert_eq!(seen.iter().map(|(_, f)| f).collect::<Vec<_>>(), [&want], "{workers}: {sport}");
     }
-    // There may be more workers than were asked for.
+    // The lab may have more workers than were asked for.
     let workers = lab.c.workers();
     let sent: Vec<u64> = (0..workers).map(|worker| tx(lab, worker)).collect();
     assert_eq!(sent.iter().sum::<u64>(), 80);
@@ -271,7 +271,7 @@ fn errors_about_translated_connections() {
         let got = lab.pass(1, &[short]).remove(0).1;
         check(&got);
         assert_eq!(got[got.len() - 40..], [0x55; 40]);
-        // In two fragments, from a hop and from the server itself.
+        // Errors come in two fragments, from a hop and from the server itself.
         for from in [hop, SERVER] {
             let parts = cut(&error(from, &sent[14..], IcmpRepr::unreachable(3)).build(), 64, 5);
             assert_eq!(parts.len(), 2);
@@ -299,7 +299,7 @@ fn misses_are_counted_in_all_tables() {
          set interface flow port0 7");
     let tcp = |n| there().ipv4(CLIENT, SERVER).tcp(n, 80).flags(2).build();
     let udp = |n| there().ipv4(CLIENT, SERVER).udp(n, 80).build();
-    // By the cache, and without.
+    // Packets go by the cache, and without.
     let frames: Vec<Vec<u8>> = (1..9).map(tcp).chain((1..5).map(udp)).collect();
     for frame in &frames {
         lab.pass(0, std::slice::from_ref(frame));

@@ -190,7 +190,7 @@ fn neighbour_discovery_and_arp_have_no_tuple() {
     assert!(lab.pass(0, &[arp.clone()]).is_empty());
     arp[37] = 7;
     assert_eq!(lab.pass(0, &[arp.clone()]).len(), 1);
-    // Behind two tags, the fields show once the outer one is gone.
+    // Fields behind two tags show once the outer one is gone.
     for tags in 1..3 {
         let tagged = (0..tags).fold(arp.clone(), |mut frame, _| {
             frame.splice(12..12, [0x81, 0, 0, 5]);

@@ -125,7 +125,6 @@ fn address<A: Address>(args: &mut Args<'_>) -> Result<A, CliError> {
     args.with("route", expected, |word| A::from_ip(word.parse().ok()?))
 }
 
-/// Heading of a table.
 fn heading<A: Address>(c: &Control, table: TableId) -> String {
     fib_text::heading(&c.state::<Ip<A>>().borrow(), table)
 }

@@ -139,7 +139,7 @@ fn silence_ends_with_all_lost() {
 #[test]
 fn ctrl_c_shows_the_statistics() {
     let mut lab = router();
-    // Before the second request, long after the first one's reply.
+    // The command is cancelled before the second request, long after the first one's reply.
     let after = Some(Duration::from_millis(500));
     let text = lab.run("ping 10.0.1.2", after, host(|_| vec![Duration::ZERO]));
     let end = "\nStatistics: 1 sent, 1 received, 0% packet loss\n";

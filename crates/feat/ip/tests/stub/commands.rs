@@ -254,7 +254,7 @@ fn pings_of_the_other_version() {
             let from = to.parse().unwrap();
             let reply = Reply { from, id, seq, ttl: 60, len: 1008, at: clock::ticks() };
             ping::received(&lab.c, reply);
-            // Neither a stranger's reply counts, nor one of another session.
+            // A stranger's reply does not count, nor one of another session.
             ping::received(&lab.c, Reply { from: [10, 0, 0, 2].into(), ..reply });
             ping::received(&lab.c, Reply { id: id.wrapping_add(1), ..reply });
         }

@@ -1,4 +1,4 @@
-//! IP with protocols that only exist here: what a protocol brings along is all that it needs.
+//! IP with protocols that only exist here: a protocol needs only what it brings along.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -328,7 +328,7 @@ fn a_table_goes_with_its_last_user() {
     assert!(there(&mut w) && w.routes(table(7, false, "")).iter().all(|r| r != "192.0.2.0/24"));
     assert_eq!(w.set_table(1, false, 0), 0);
     assert!(!there(&mut w));
-    // Whoever adds it again keeps it.
+    // A client that adds it again keeps it.
     add(&mut w);
     assert_eq!(w.set_table(1, false, 7), 0);
     assert_eq!(w.change_table(false, table(7, false, "")), 0);
@@ -407,7 +407,7 @@ fn addresses_of_the_other_version() {
         (w.addresses(1, true), w.addresses(1, false)),
         (vec!["2001:db8::1/64".into()], vec![])
     );
-    // So does the removal of all.
+    // The removal of all addresses ends it, too.
     assert_eq!(w.change_address(1, true, false, "10.0.1.1/24"), 0);
     assert_eq!(w.change_address(1, false, true, "0.0.0.0/0"), 0);
     assert_eq!((w.addresses(1, true), w.addresses(1, false)), (vec![], vec![]));

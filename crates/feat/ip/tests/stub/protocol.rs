@@ -122,7 +122,7 @@ impl<A: Sample> Family<A> for Stub<A> {
     }
 }
 
-/// Where the arc of received packets ends.
+/// End of the arc of received packets.
 static INPUT: NodeDecl =
     NodeDecl { name: "ethernet-input", build: |_| Built::node(Sink(None)), ..NodeDecl::DEFAULT };
 static LOOKUP: NodeDecl = NodeDecl {

@@ -1,4 +1,5 @@
-//! `interface-rx-dpo-ip4`: has an interface receive what a label or a route has it receive.
+//! `interface-rx-dpo-ip4`: lets an interface receive the packets that a label or a route sends to
+//! it.
 //!
 //! Reads: rx interface. Next: `ip4-input`, with all that the interface does to what it receives,
 //! such as NAT.

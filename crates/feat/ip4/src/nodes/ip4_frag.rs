@@ -99,12 +99,12 @@ pub fn fragments(
     Ok(())
 }
 
-/// Why a packet is not cut.
+/// Reason why a packet is not cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// There are not enough buffers.
+    /// The pool has too few buffers.
     NoBuffers,
-    /// The packet claims to be a GSO packet, but is none.
+    /// The packet claims to be a GSO packet, but is not one.
     Gso,
     /// The MTU leaves no room for data.
     SmallMtu,

@@ -1,5 +1,5 @@
 //! `ip4-icmp-echo-request`: turns an echo request into its reply, a packet of its own: without the
-//! options of the request, but for a source route that has been followed to its end, which is
+//! options of the request, except for a source route that has been followed to its end, which is
 //! reversed (RFC 1122 section 3.2.2.6). One to a group is answered from the interface's address;
 //! one from an address that no host has is not answered.
 //!
@@ -92,8 +92,8 @@ fn address(header: &[u8], at: usize) -> Ipv4Addr {
     header.get(at..).and_then(<[u8]>::first_chunk::<4>).copied().unwrap_or_default().into()
 }
 
-/// Takes the options of a packet with a header of this length out, but for one of them; returns
-/// where the packet begins then.
+/// Takes all options but one out of a packet with a header of this length; returns where the packet
+/// begins then.
 fn keep_options(packet: &mut [u8], header: usize, kept: Range<usize>) -> usize {
     const MOST: usize = 60;
     let len = 20 + kept.len().next_multiple_of(4);

@@ -109,8 +109,8 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     }
     match usize::from(u16::from_be_bytes([h[6], h[7]]) & OFFSET_MASK) {
         0 => {}
-        // Such a fragment can overwrite ports and flags of the first one, which filters have judged
-        // (RFC 1858 section 4, RFC 3128).
+        // A fragment at offset 1 can overwrite ports and flags of the first one, which filters have
+        // judged (RFC 1858 section 4, RFC 3128).
         1 => return Err(Verdict::drop(OFFSET_ONE)),
         // Another router that cuts it would begin again at the offset 0.
         units if units * 8 + total > MAX_LEN => return Err(Verdict::drop(FRAGMENT_END)),
@@ -208,8 +208,8 @@ fn header_sums<V: Lanes>([a, b, c, d, e]: [V; 5]) -> V {
     halves(halves(halves(a) + halves(b) + halves(c) + halves(d) + halves(e)))
 }
 
-/// Returns whether a packet is one that a host sends before it has an address: to whoever can give
-/// it one, or to a group of the link (RFC 1122 section 3.2.1.3 (a), RFC 2131, RFC 3376 section
+/// Returns whether a packet is one that a host sends before it has an address: to a server that can
+/// give it one, or to a group of the link (RFC 1122 section 3.2.1.3 (a), RFC 2131, RFC 3376 section
 /// 4.2.13). No router forwards it.
 #[cold]
 fn is_of_starting_host(h: &[u8; 20]) -> bool {

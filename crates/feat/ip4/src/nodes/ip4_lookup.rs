@@ -97,7 +97,8 @@ fn plain_hashes<V: Lanes>(frame: &Frame, at: usize) -> (u16, V) {
     let byte = V::splat(0xff);
     let protocol = w2.shr::<8>() & byte;
     let total_len = w0.shr::<24>() | (w0.shr::<8>() & V::splat(0xff00));
-    // Zero if it is so: no options, no fragment, TCP or UDP, and long enough for either header.
+    // Zero if the packet is simple: no options, no fragment, TCP or UDP, and long enough for either
+    // header.
     let differs = (w0 & byte) ^ V::splat(0x45)
         | w1 & V::splat(u32::from_le_bytes([0, 0, 0x3f, 0xff]))
         | ((protocol - V::splat(6)) * (protocol - V::splat(17)))

@@ -1,5 +1,5 @@
 //! `ip4-not-enabled`: drops IPv4 packets of an interface that does not speak IPv4: one without an
-//! address, unless it is said otherwise.
+//! address, unless a setting says otherwise.
 //!
 //! The first feature of the arcs `ip4-unicast` and `ip4-multicast` there, so that others pay
 //! nothing for it.

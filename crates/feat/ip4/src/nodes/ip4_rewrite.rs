@@ -1,10 +1,10 @@
 //! `ip4-rewrite`: TTL, MTU and the new link header.
 //!
 //! Reads: aux (the adjacency). Next: the adjacency's output node; `ip4-frag` for packets that
-//! exceed the MTU. Where the interface has features on the `ip4-output` arc, the first of them:
-//! TTL, MTU and DF are checked by then, and `ip4-rewrite-out` writes the link header after the
-//! last. Locally originated packets keep their TTL. A multicast group determines the MAC address.
-//! Writes: tx interface, for these features, for errors, and where that is a sub-interface.
+//! exceed the MTU. On an interface with features on the `ip4-output` arc, the first of them: TTL,
+//! MTU and DF are checked by then, and `ip4-rewrite-out` writes the link header after the last.
+//! Locally originated packets keep their TTL. A multicast group determines the MAC address. Writes:
+//! tx interface, for these features, for errors, and where that is a sub-interface.
 
 use crate::icmp::{self, Cause};
 use crate::link::{Length, Link, decrement_ttl, too_long};

@@ -97,7 +97,7 @@ fn visits(lab: &Lab) -> Vec<&'static str> {
     std::mem::take(&mut *lab.c.shared::<Visits>().0.lock().expect("the visits"))
 }
 
-/// Whatever was enabled first, packets visit the features of an arc in its order; and only the
+/// Packets visit the features of an arc in its order, whatever was enabled first; and only the
 /// packets of that arc, on that interface.
 #[test]
 fn features_are_visited_in_the_order_of_the_arc() {

@@ -43,7 +43,7 @@ fn routes_that_end_here_say_so() {
     lab.receive_packet(0, 2, dst(1));
     assert!(lab.sent().is_empty());
     assert_eq!(lab.count("ip4-lookup", "drop route"), 1);
-    // Nobody hears that there is no route, unless the table says so (RFC 1812 section 5.2.7.1).
+    // Senders are notified of a missing route only if the table says so (RFC 1812 section 5.2.7.1).
     lab.receive_packet(0, 2, dst(200));
     assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "no route")), (0, 1));
     lab.ok("ip route add 192.0.2.208/28 via 172.16.0.1");
@@ -115,15 +115,15 @@ fn pings_to_every_own_address_are_answered() {
         }
     }
     assert_eq!(lab.count("ip4-icmp-echo-request", "icmp echo replies sent"), 12);
-    // With options, and through another interface.
+    // The request has options, and comes through another interface.
     let ask = Packet::new().ipv4(ip(2, 3), ip(0, 1)).ip_options(&[1, 1, 1, 0]);
     lab.receive_packet(2, 3, ask.icmp_echo_request(1, 1).payload(b"hello"));
     assert_eq!(sound(2, 3, &lab.sent_one(2)).src(), ip(0, 1));
     lab.close();
 }
 
-/// A reply is a packet of its own: what a request carries for routers on the way reaches none of
-/// those on the way to whoever it claims to come from.
+/// A reply is a packet of its own: options of a request for routers on the way do not reach the
+/// routers on the way back to its claimed source.
 #[test]
 fn replies_carry_no_options() {
     let mut lab = router();
@@ -171,7 +171,7 @@ fn nothing_is_answered_to_a_broadcast_address() {
     }
     let reason = "icmp echo request from an address that no host has";
     assert_eq!(lab.count("ip4-icmp-echo-request", reason), 1);
-    // Neither is what was sent to one.
+    // An error about a packet to such an address is not sent either.
     lab.receive_packet(0, 2, udp(ip(0, 2), all, 8).ttl(1));
     assert_eq!(lab.sent(), []);
     // A host of the link is.
@@ -203,7 +203,7 @@ fn a_ping_by_a_source_route_is_answered_the_way_it_came() {
         let ask = Packet::new().ipv4(ip(0, 2), ip(0, 1)).ip_options(options);
         ask.icmp_echo_request(7, 9).payload(b"hello")
     };
-    // By way of 10.0.0.3, which has put its address there.
+    // The packet came by way of 10.0.0.3, which has put its address there.
     lab.receive_packet(0, 3, ask(&[1, 131, 7, 8, 10, 0, 0, 3]));
     let out = lab.sent_one(0);
     let v = sound(0, 3, &out);

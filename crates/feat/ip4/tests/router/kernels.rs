@@ -226,7 +226,7 @@ fn every_level_forwards_alike() {
     labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
 }
 
-/// With features on output, on some interfaces or on all, every level sends what it sends without.
+/// Every level sends the same with features on output as without, on some interfaces or on all.
 #[test]
 fn every_level_passes_output_features_alike() {
     let _alone = LEVELS.lock();

@@ -83,12 +83,12 @@ fn packets_to_one_host_in_a_broadcast_are_dropped_without_an_answer() {
             assert_eq!(lab.count("ip4-input", reason), dropped);
         }
     }
-    // Among others, in a frame of its own kind.
+    // One is among others, in a frame of its own kind.
     let mut many = vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 20).build()); 30];
     many.insert(7, to([0xff; 6], udp(ip(0, 2), ip(1, 2), 20)));
     lab.receive(0, many);
     assert_eq!((lab.sent().len(), lab.count("ip4-input", reason)), (30, dropped + 1));
-    // To all hosts, that is how packets come.
+    // Packets to all hosts come in such frames.
     lab.receive(0, vec![to([0xff; 6], udp(ip(0, 2), Ipv4Addr::BROADCAST, 20))]);
     lab.receive(0, vec![to(groups[1], udp(ip(0, 2), [224, 0, 0, 1].into(), 20))]);
     assert_eq!(lab.count("ip4-input", reason), dropped + 1);
@@ -173,7 +173,7 @@ fn a_gateway_outside_of_all_subnets_is_asked_and_answered() {
     lab.close();
 }
 
-/// The answer to the gateway's request for an address: workers hear of routes a moment later.
+/// The answer to the gateway's request for an address: workers learn of routes a moment later.
 fn until_answered(lab: &mut Lab, n: u8, address: Ipv4Addr) -> Vec<u8> {
     let ask = Packet::arp_request(host_mac(1, 77), GATEWAY, address).build();
     lab.until("an answer", |lab| {
@@ -420,7 +420,7 @@ fn directed_broadcasts_are_sent_where_they_are_wanted() {
     assert_eq!(sent(&mut lab), []);
     lab.ok("set interface ip directed-broadcast test1 enable");
     assert_eq!(sent(&mut lab), broadcast(&lab));
-    // Also after the interface was down, had another address, or its MAC address changed.
+    // The same holds after the interface was down, had another address, or its MAC address changed.
     lab.up(1, false);
     assert_eq!(sent(&mut lab), []);
     lab.up(1, true);

@@ -127,7 +127,7 @@ fn groups_of_the_link_stay_there_and_no_packet_returns_to_its_link() {
     lab.receive_packet(0, 2, udp(ip(0, 2), GROUP, 900).dont_fragment());
     assert!(lab.sent().is_empty());
     assert_eq!(lab.count("ip4-icmp-error", "icmp errors sent"), 0);
-    // Unlike about another.
+    // Errors about other packets are sent.
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 900).dont_fragment());
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).kind, 3);
     lab.close();
@@ -188,7 +188,7 @@ fn groups_behind_tags_fragments_and_output_features() {
     lab.close();
 }
 
-/// Where the link has no MAC addresses, packets to groups go to the other end, as all do.
+/// On a link without MAC addresses, packets to groups go to the other end, like all others.
 #[test]
 fn groups_on_a_point_to_point_link() {
     let mut lab = lab();

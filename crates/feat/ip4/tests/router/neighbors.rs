@@ -105,7 +105,7 @@ fn of_two_borrowers_the_first_keeps_an_address_while_it_answers() {
     let asked = thalweg_wire::arp::ArpView::parse(&asked.1[14..]).expect("ARP").repr();
     lab.receive(0, vec![Packet::arp_reply(host_mac(0, 66), &asked).build()]);
     assert_eq!(ways(&mut lab, ip(0, 9)), [(0, host_mac(0, 66).0)]);
-    // Once it has gone, the other one takes over.
+    // The other one takes over once it has gone.
     lab.ok("set interface state test0 down");
     lab.c.sync();
     assert_eq!(ways(&mut lab, ip(0, 9)), [(1, host_mac(1, 66).0)]);
@@ -113,7 +113,7 @@ fn of_two_borrowers_the_first_keeps_an_address_while_it_answers() {
 }
 
 /// A neighbour that an operator has written keeps its address from what hosts of other interfaces
-/// say, whoever came first, and whose subnet it is.
+/// say, in whatever order they came, and whichever subnet it is.
 #[test]
 fn a_written_neighbour_beats_those_that_are_heard() {
     let at = ip(0, 9);
@@ -136,7 +136,7 @@ fn a_written_neighbour_beats_those_that_are_heard() {
                 lab.ok(&write);
             }
             assert_eq!(ways(&mut lab, at), [(0, host_mac(0, 9).0)]);
-            // The route around them moves away, and comes back; borrowers hear of it in slices.
+            // The route around them moves away, and comes back; borrowers follow in slices.
             lab.ok("set interface ip address del test3 10.0.0.1/24");
             lab.ok("set interface ip address test3 10.0.0.1/24");
             lab.until("the written neighbour", |lab| ways(lab, at) == [(0, host_mac(0, 9).0)]);

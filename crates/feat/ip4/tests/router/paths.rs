@@ -32,7 +32,7 @@ fn flows_keep_their_path_in_frames_of_any_size() {
         for some in flows(512).chunks(size) {
             lab.receive(0, some.to_vec());
         }
-        // By flow: what of the destination is in the packet, and who got it.
+        // Arrivals by flow: what of the destination is in the packet, and who got it.
         let mut sent: Vec<_> = lab.sent().into_iter().collect();
         sent.sort_by_key(|(_, frame)| frame[30..36].to_vec());
         let to: Vec<Vec<u8>> = sent.into_iter().map(|(_, frame)| frame[..6].to_vec()).collect();

@@ -128,7 +128,7 @@ fn only_what_nobody_takes_is_punted() {
     long[24..26].copy_from_slice(&500u16.to_be_bytes());
     lab.receive(0, vec![framed(0, 2, &long)]);
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 3);
-    // Nor is a fragment, whose protocol cannot tell.
+    // A fragment is not punted either: its protocol cannot tell.
     lab.receive_packet(0, 2, to(9).fragment(0, true));
     assert_eq!((reason(&lab, "ip4-no-udp-listener").packets, punted_on(&lab, 0)), (0, 0));
     let text = lab.cli("show punt reasons");

@@ -54,7 +54,7 @@ fn borrowed_addresses_are_used_whatever_came_first() {
         lab.receive(1, vec![Packet::arp_reply(host_mac(1, 88), &asked).build()]);
         lab.until("the packet", |lab| lab.sent_frames() > 0);
         assert_eq!(lab.sent_one(1)[..6], host_mac(1, 88).0);
-        // So are the router's own errors.
+        // The router's own errors come from the borrowed address, too.
         lab.receive_packet(1, 77, udp(host, ip(0, 2), 20).ttl(1));
         let sent = lab.sent_one(1);
         assert_eq!(icmp_error(1, 77, &sent).src, SHARED);

@@ -44,7 +44,7 @@ struct EchoRequest {
 struct Asked {
     src: Ipv6Addr,
     dst: Ipv6Addr,
-    /// Where the message begins.
+    /// Offset of the message.
     at: usize,
     /// True if it came by a routing header, which no reply reverses.
     routed: bool,
@@ -76,7 +76,7 @@ impl Node for EchoRequest {
         if routed {
             return Verdict::drop(ROUTED);
         }
-        // To a group it may come from a host that has no address yet, which nothing reaches.
+        // A request to a group may come from a host without an address, which nothing reaches.
         if src.is_multicast() {
             return Verdict::drop(SRC_GROUP);
         }

@@ -63,7 +63,7 @@ pub(super) fn add_from(p: &PktMut<'_>, at: usize, length: usize, sum: &mut Check
     }
 }
 
-/// Where the message of a packet begins; an error if it is not sound.
+/// Returns the offset of a packet's message; an error if it is not sound.
 fn message(p: &PktMut<'_>) -> Result<usize, Verdict> {
     let short = |_| Verdict::drop(SHORT);
     let ip = Ipv6View::parse_prefix(p.data()).map_err(short)?;

@@ -1,5 +1,5 @@
 //! `ip6-mfib-forward-lookup`: packets to a group, which the router takes if it listens to that
-//! group on the rx interface. There are no multicast routes.
+//! group on the rx interface. The router has no multicast routes.
 //!
 //! Reads: rx interface. Next: `ip6-local`.
 

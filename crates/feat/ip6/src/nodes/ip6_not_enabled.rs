@@ -1,5 +1,5 @@
 //! `ip6-not-enabled`: drops IPv6 packets of an interface that does not speak IPv6: one without an
-//! address, unless it is said otherwise.
+//! address, unless a setting says otherwise.
 //!
 //! The first feature of the arcs `ip6-unicast` and `ip6-multicast` there, so that others pay
 //! nothing for it.

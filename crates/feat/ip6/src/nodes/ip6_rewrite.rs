@@ -1,7 +1,7 @@
 //! `ip6-rewrite`: hop limit, MTU and the new link header.
 //!
 //! Reads: aux (the adjacency). Next: the adjacency's output node; `ip6-icmp-error` for packets that
-//! exceed the MTU, which routers do not fragment (RFC 8200 section 5). Where the interface has
+//! exceed the MTU, which routers do not fragment (RFC 8200 section 5). On an interface with
 //! features on the `ip6-output` arc, the first of them: hop limit and MTU are checked by then, and
 //! `ip6-rewrite-out` writes the link header after the last. Locally originated packets keep their
 //! hop limit. Writes: tx interface, for these features and where that is a sub-interface.

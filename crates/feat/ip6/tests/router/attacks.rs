@@ -88,8 +88,8 @@ fn arrives(lab: &mut Lab, n: u8) {
     sound(n, 2, &there[0]);
 }
 
-/// Neither questions nor answers of hosts that there are not take room without end, nor the place
-/// of those that there are.
+/// Questions and answers of hosts that do not exist take no room without end, nor the place of
+/// those that exist.
 #[test]
 fn floods_of_neighbours_are_bounded() {
     let mut lab = router();
@@ -108,7 +108,7 @@ fn floods_of_neighbours_are_bounded() {
         for some in 0..20 {
             let one = |i: u32| {
                 let n = from + some * 200 + i;
-                // Also for targets that are not ours, and link-local sources.
+                // Some are for targets that are not ours, or come from link-local sources.
                 let src = if i.is_multiple_of(3) { link(9) } else { host(n) };
                 let target = match (kind, i % 2) {
                     (136, _) => src,
@@ -210,7 +210,8 @@ fn router_alerts_are_packets_like_others() {
     assert_eq!(sent.len(), 4000);
     let sw_if = lab.sw_if(1);
     assert!(sent.iter().all(|(i, f)| *i == sw_if && f[..6] == host_mac(1, 2).0 && f[21] == 63));
-    // To ourselves, nobody is there; to groups, nobody listens. Errors are limited.
+    // Nobody is there for packets to ourselves; nobody listens to those to groups. Errors are
+    // limited.
     for dst in [ip(0, 1), at("ff02::1"), at("ff02::16"), at("ff0e::7")] {
         lab.deliver(0, vec![packet(dst, &alert); 250]);
         lab.settle();

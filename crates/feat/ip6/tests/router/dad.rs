@@ -86,7 +86,7 @@ fn an_address_of_another_host_is_not_used() {
         lab.ok("set interface ip address test0 2001:db8::1/64");
         let own = at("2001:db8::1");
         lab.wait(1);
-        // Our own question that comes back is none of another host's.
+        // Our own question that comes back is not taken for another host's.
         lab.receive(0, vec![solicitation(Ipv6Addr::UNSPECIFIED, own, our_mac(0))]);
         lab.wait(1);
         assert!(!lab.cli("show ip6 dad").contains("DUPLICATE"));
@@ -218,7 +218,7 @@ fn tests_end_with_what_they_are_about() {
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 8))]);
     assert_eq!(messages(&mut lab, 0), [(136, own)]);
     lab.ok("set interface ip address del test0 2001:db8::1/64\nset ip6 dad enable");
-    // The link goes down and up between them: whoever answered may be of another link.
+    // The link goes down and up between them: the host that answered may be of another link.
     lab.ok("set interface ip address test0 2001:db8::1/64");
     lab.wait(1);
     lab.deliver(0, used());
@@ -279,7 +279,7 @@ fn hosts_of_other_links_are_answered_for() {
         messages(lab, n)
     };
     assert_eq!(asked(0, &mut lab), [(136, host)]);
-    // Where it is, it answers itself.
+    // On its own link the host answers itself.
     assert!(asked(1, &mut lab).is_empty());
     let text = lab.cli("show ip6 fib 2001:db8:0:1::99/128");
     assert!(text.contains("IPv6-proxy-nd"), "{text}");

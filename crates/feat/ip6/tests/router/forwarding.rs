@@ -55,7 +55,7 @@ fn an_interface_receives_what_a_route_says_once() {
     lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:8::1"), 8).build())]);
     let why = "too many ip6 look-ups of one packet";
     assert_eq!((lab.sent().len(), lab.count("ip6-lookup", why)), (0, 1));
-    // So is one that two tables look up in each other.
+    // The packet that two tables look up in each other goes nowhere, too.
     lab.ok("ip route add 2001:db8:7::/48 via ip6-lookup-in-table 7\n\
             ip route add 2001:db8:7::/48 table 7 via ip6-lookup-in-table 0");
     lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:7::1"), 8).build())]);

@@ -25,12 +25,12 @@ fn echo_requests_are_answered() {
     let (src, message) = icmp(0, 2, &out);
     assert_eq!((src, message.kind(), message.payload()), (ip(0, 1), 129, &b"some data"[..]));
     assert_eq!(message.echo().map(|e| (e.id, e.seq)), Some((7, 9)));
-    // To another interface's address, and behind a hop-by-hop header.
+    // Requests go to another interface's address, and come behind a hop-by-hop header.
     let padding = [58, 0, 1, 4, 0, 0, 0, 0];
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(2, 1), &padding, 0))]);
     let out = lab.sent_one(0);
     assert_eq!(sound(0, 2, &out).src(), ip(2, 1));
-    // Whatever was before the message, the reply is a packet of its own.
+    // The reply is a packet of its own, whatever was before the message.
     let many = [&[58, 24, 1, 198][..], &[0; 196]].concat();
     let alert = [58, 0, 5, 2, 0, 0, 1, 0];
     let atomic = [58, 0, 0, 0, 0, 0, 0, 9];

@@ -105,7 +105,7 @@ fn what_is_not_for_us_or_came_from_afar_is_not_answered() {
         );
         assert!(lab.sent().is_empty());
     }
-    // Whoever asks for an address of another group is not heard at all.
+    // A host that asks for an address of another group is not heard at all.
     lab.receive(0, vec![solicitation(ip(0, 9), ip(0, 77), host_mac(0, 9))]);
     assert!(lab.sent().is_empty());
     lab.turn();
@@ -190,7 +190,7 @@ fn link_local_addresses_can_be_chosen() {
 }
 
 /// A message without a link-layer address teaches the frame's source: bytes in its addresses that
-/// look like a tag's are none.
+/// look like a tag are no tag.
 #[test]
 fn senders_without_an_option_are_learned_by_their_frames() {
     for (at, byte) in [(2, 0x81), (2, 0x88), (2, 0x91), (4, 0x81)] {
@@ -273,7 +273,7 @@ fn a_host_does_not_take_what_a_longer_route_leads_elsewhere() {
 }
 
 /// A neighbour that an operator has written keeps its address from what hosts of other interfaces
-/// say, whoever came first, and whose subnet it is.
+/// say, in whatever order they came, and whichever subnet it is.
 #[test]
 fn a_written_neighbour_beats_those_that_are_heard() {
     let written = host_mac(0, 9);

@@ -107,7 +107,7 @@ impl Question {
         }
     }
 
-    /// Returns the host that asks, if others may hear of it.
+    /// Returns the host that asks, if others may learn of it.
     fn sender(&self) -> Option<(IpAddr, MacAddr)> {
         match *self {
             Question::Arp(arp) if arp.sender_ip.is_unspecified() => None,
@@ -182,7 +182,7 @@ impl ArpTerm {
         }
     }
 
-    /// Where a frame goes that is not answered.
+    /// Sends a frame on that is not answered.
     fn pass(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex, is_arp: bool) -> Verdict {
         let table = self.table.load(cx.guard());
         let port = table.port(rx_if);

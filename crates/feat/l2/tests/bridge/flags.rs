@@ -22,7 +22,7 @@ fn arp(from: u8) -> Vec<u8> {
     frame
 }
 
-/// With one packet, and with frames that take the kernels.
+/// Flags hold for one packet, and for frames that take the kernels.
 #[test]
 fn a_port_does_no_more_than_its_flags_say() {
     for n in [1, 40] {

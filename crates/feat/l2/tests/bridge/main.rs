@@ -147,7 +147,7 @@ fn what_was_heard_before_a_port_went_down_is_not_learned() {
     lab.close();
 }
 
-/// IEEE 802.1Q-2018, table 8-1: pause, LACP, spanning trees, LLDP and the like.
+/// IEEE 802.1Q-2018, table 8-1: pause, LACP, spanning trees, LLDP and others.
 #[test]
 fn frames_for_one_link_are_not_bridged() {
     let mut lab = lab(3);

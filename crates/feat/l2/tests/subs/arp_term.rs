@@ -84,7 +84,7 @@ fn known_hosts_are_answered_for_on_the_port_that_asks() {
         target_ip: ip(1, 5),
     };
     assert_eq!(reply, expected);
-    // By a port that rewrites tags, with the tag.
+    // Requests come by a port that rewrites tags, with the tag.
     lab.receive(1, vec![arp(6, &[dot1q(20)], Operation::Request, ip(1, 6), ip(1, 9))]);
     let (sw_if, sent) = sent_one(&mut lab);
     let (dst, src, tags, ..) = parts(&sent);

@@ -99,7 +99,7 @@ fn tags_pile_up_and_go() {
                 assert_eq!(bytes.len(), plain.len() + 8 * left);
             }
             assert_eq!(bytes, plain);
-            // There are none to remove.
+            // The frame has no tags to remove.
             let before = lab.count("l2-output", "L2 output tag rewrite drops");
             lab.receive(1, vec![bytes; n]);
             assert_eq!(lab.sent().len(), 0);
@@ -157,7 +157,7 @@ fn learned(lab: &Lab) -> u32 {
 }
 
 /// A flood of addresses by two workers, with a limit that falls and flushes meanwhile. Hosts that
-/// are configured lose nothing, and hosts that move are found in the end.
+/// are configured lose nothing, and hosts that move are found at last.
 #[test]
 fn floods_of_addresses() {
     let mut lab = lab(2);

@@ -62,7 +62,8 @@ fn hosts_of_a_bridge_domain_are_routed_for() {
         );
         let reply = ArpView::parse(packet).expect("ARP");
         assert_eq!((kind, reply.sender_ip(), reply.target_ip()), ([8, 6], ip(1, 1), ip(1, 5)));
-        // From a tagged port of the domain out, and back: the router knows the host by its request.
+        // Packets go from a tagged port of the domain out, and back: the router knows the host by
+        // its request.
         let out = udp(ip(1, 5), ip(2, 9), 20);
         lab.receive(1, vec![to(mac, 5, &[dot1q(20)], &out)]);
         let (sw_if, frame) = sent_one(&mut lab);
@@ -117,7 +118,7 @@ fn a_bvis_address_follows_and_is_its_own() {
     lab.cli("create loopback interface");
     assert!(lab.cli("set interface l2 bridge loop1 10 bvi").contains("`loop0'"));
     assert!(lab.cli("set interface l2 bridge test2 10 bvi").contains("a BVI is a loopback"));
-    // Out of the domain it is a loopback again.
+    // It is a loopback again outside the domain.
     lab.ok("set interface l3 loop0");
     lab.receive(0, vec![to(new, 3, &[], &udp(ip(1, 3), ip(2, 9), 9))]);
     assert_eq!(sent_one(&mut lab).0, lab.sw_if(1), "flooded");

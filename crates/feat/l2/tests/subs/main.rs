@@ -289,7 +289,7 @@ fn broken_and_unknown_tags_are_counted_drops() {
     let packet = udp(ip(1, 9), ip(1, 1), 8);
     let count = |lab: &Lab, what| lab.count("ethernet-input", what);
     let eight: Vec<VlanTag> = (10..18).map(dot1q).collect();
-    // Neither more tags than the exact ones, nor others.
+    // The interface takes neither more tags than the exact ones, nor others.
     for tags in [&eight[..], &[dot1q(11)], &[dot1q(10), dot1q(7)], &[VlanTag::dot1ad(10)]] {
         let before = count(&lab, "unknown vlan");
         for n in [0, 2] {

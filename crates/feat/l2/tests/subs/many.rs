@@ -43,7 +43,7 @@ fn a_port_has_thousands_without_nodes_of_their_own() {
         (view.mac.0[5], view.link_mtu, view.mtu.l3) == (0x77, 1400, 1400)
     };
     lab.until("the last to follow", |lab| like_parent(lab));
-    // They go with their parent, which says so meanwhile.
+    // They go with their parent, which reports that meanwhile.
     interface::delete(&mut lab.c, port).expect("delete");
     if let Err(e) = interface::create_sub(&mut lab.c, port, 5000, TagMatch::Default) {
         let text = e.to_string();
@@ -87,10 +87,10 @@ fn there_may_be_16384_with_an_address_each() {
         lab.c.run_once(Some(Duration::ZERO));
     }
     let took = processor_time() - began;
-    // With the checks of a build for tests.
+    // Builds for tests have more checks.
     let limit = if cfg!(debug_assertions) { 20 } else { 5 };
     assert!(took < Duration::from_secs(limit), "{took:?}");
-    // From one to another, the last of all too.
+    // Some move from one to another, the last of all too.
     for (from, to) in [(0, all.len() - 1), (all.len() - 1, all.len() / 3), (all.len() / 2, 1)] {
         let far = Ipv4Addr::from(net(to).to_bits() + 2);
         neighbor(&mut lab, all[to], far, host(9));
@@ -145,7 +145,7 @@ fn a_large_family_goes_down_in_short_slices() {
         longest
     };
     let longest = (0..3).map(|_| round(&mut lab)).min();
-    // With the checks of a build for tests.
+    // Builds for tests have more checks.
     let limit = if cfg!(debug_assertions) { 20 } else { 5 };
     assert!(longest < Some(Duration::from_millis(limit)), "{longest:?}");
     lab.close();

@@ -158,7 +158,7 @@ fn hosts_of_one_that_went_are_not_behind_the_next() {
         sent.sort_unstable();
         assert_eq!(sent, [lab.sw_if(0), lab.sw_if(2)], "flooded");
     }
-    // Once they are forgotten, the index is free again.
+    // The index is free again once they are forgotten.
     let known = |lab: &Lab| lab.c.state::<thalweg_feat_l2::L2>().borrow().bridges().count().0;
     lab.until("oblivion", |lab| known(lab) <= 1);
     let last = sub(&mut lab, 0, 52, one(52));

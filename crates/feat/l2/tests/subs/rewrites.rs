@@ -113,7 +113,7 @@ fn tags_are_rewritten_as_a_list_would_be() {
             .into_iter()
             .map(|(from, priorities, more)| {
                 let (_, _, own) = &ports()[from];
-                // A port that is to have no other tags gets none.
+                // A port without further tags gets none.
                 let takes_more = matches!(from, 2 | 3);
                 let more = if takes_more { more } else { Vec::new() };
                 (from, own.iter().copied().zip(priorities).chain(more).collect())

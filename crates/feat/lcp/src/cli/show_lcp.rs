@@ -63,7 +63,7 @@ fn settings(o: &Options, out: &mut Output) {
     out.line(format_args!("lcp lcp-auto-subint {}", word(o.auto_subint)));
     out.line(format_args!("lcp lcp-sync {}", word(o.sync)));
     out.line(format_args!("lcp lcp-sync-unnumbered {}", word(o.sync_unnumbered)));
-    // As VPP shows them; they are about routes of the kernel.
+    // VPP shows these settings; they are about routes of the kernel.
     for name in lcp_param::WORDS {
         out.line(format_args!("lcp {name} off"));
     }

@@ -1,5 +1,5 @@
 //! `linux-cp-mcast-ip4`: IPv4 packets to groups of the link (224.0.0.0/24, RFC 5771 section 4) are
-//! for the router: what it has no use for goes to the twin of the interface.
+//! for the router: packets that it does not handle go to the twin of the interface.
 //!
 //! Next: `ip4-local`, or the next feature of the `ip4-multicast` arc.
 

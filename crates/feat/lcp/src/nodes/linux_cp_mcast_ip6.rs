@@ -1,5 +1,5 @@
 //! `linux-cp-mcast-ip6`: IPv6 packets to groups of the link (ff02::/16, RFC 4291 section 2.7) are
-//! for the router: packets that it has no use for go to the twin of the interface. Packets to the
+//! for the router: packets that it does not handle go to the twin of the interface. Packets to the
 //! groups of solicited nodes are for the router only if it has such an address.
 //!
 //! Next: `ip6-local`, or the next feature of the `ip6-multicast` arc.

@@ -1,5 +1,5 @@
-//! `linux-cp-nd-phy`: what the router reads itself of neighbour and listener discovery, but for
-//! solicitations of its addresses, goes to the twin of the interface as well.
+//! `linux-cp-nd-phy`: messages of neighbour and listener discovery that the router reads itself,
+//! except solicitations of its addresses, go to the twin of the interface as well.
 //!
 //! Reads: rx interface, the Ethernet header before the packet. Next: the next feature of the
 //! `ip6-local` arc.

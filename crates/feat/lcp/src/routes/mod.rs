@@ -168,7 +168,7 @@ fn leave(c: &mut Control) {
     c.after(Duration::ZERO, leave);
 }
 
-/// Has routes over the links of next hops taken again, or all, if there are none.
+/// Applies routes over the links of next hops again; all, if `hops` is empty.
 fn offer(c: &Control, id: NamespaceId, hops: &[NextHop]) {
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();
@@ -284,7 +284,7 @@ fn tables_of(id: TableId) -> Vec<u32> {
     if id == TableId(0) { OF_KERNEL.to_vec() } else { vec![id.get()] }
 }
 
-/// Takes a route as the kernel has it now.
+/// Applies a route of the kernel.
 fn apply(c: &mut Control, id: NamespaceId, change: Change) {
     let is_alone = c.state::<KernelRoutes>().borrow().followed.len() == 1;
     if !is_alone || table_of(change.table) == TableId(0) {
@@ -337,7 +337,7 @@ fn refused(c: &Control, to: (IpAddr, u8), e: &RouteError) {
     let state = c.state::<KernelRoutes>();
     let counters = &mut state.borrow_mut().counters;
     counters.refused += 1;
-    // There may be a million with the same reason.
+    // A million may have the same reason.
     if counters.refused.is_power_of_two() {
         let so_far = counters.refused;
         tracing::warn!("route {}/{} of the kernel is not taken: {e} ({so_far} so far)", to.0, to.1);

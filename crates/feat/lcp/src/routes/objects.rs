@@ -11,7 +11,6 @@ use thalweg_fib::forwarding::UNRESOLVED;
 use thalweg_fib::{Forwarding, Member};
 use thalweg_graph::Control;
 
-/// A group.
 struct Group {
     number: u32,
     /// The object that it leads to; `None` if no hop is over a twin.
@@ -22,7 +21,7 @@ struct Group {
 #[derive(Default)]
 struct Object {
     hops: Vec<NextHop>,
-    /// For packets of IPv4 and IPv6.
+    /// Groups for packets of IPv4 and IPv6.
     groups: [Option<Group>; 2],
 }
 
@@ -51,7 +50,7 @@ fn at(version: Version) -> usize {
     usize::from(version == Version::V6)
 }
 
-/// Takes an object as the kernel has it now: routes that name it follow.
+/// Applies an object of the kernel: routes that name it follow.
 pub(super) fn set(c: &mut Control, id: NamespaceId, object: u32, hops: Vec<NextHop>) {
     let state = c.state::<KernelRoutes>();
     let known: Vec<Version> = {

@@ -28,7 +28,7 @@ pub(super) fn is_found(c: &Control, phy: SwIfIndex, ip: IpAddr, length: u8) -> b
     }
 }
 
-/// Adds an address that is no part of the configuration.
+/// Adds an address that the configuration does not include.
 pub(super) fn add_found(
     c: &mut Control,
     phy: SwIfIndex,

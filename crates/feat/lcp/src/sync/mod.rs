@@ -70,7 +70,7 @@ struct Twin {
     order: u64,
     /// The interface has changed since: an order is due.
     is_due: bool,
-    /// As it is; `None` before it was seen.
+    /// State as last seen; `None` before that.
     known: Option<Known>,
     /// True if the twin was down since it was known to be so: a report came that was not looked at.
     was_down: bool,
@@ -89,7 +89,7 @@ struct Twin {
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
     found: BTreeSet<Prefixed>,
-    /// Addresses of the twin that the interface cannot have; the log has said why.
+    /// Addresses of the twin that the interface cannot have; the log has the reason.
     refused: BTreeSet<Prefixed>,
     /// Neighbours that the interface has from the twin, as Linux has written them.
     neighbours: BTreeSet<IpAddr>,

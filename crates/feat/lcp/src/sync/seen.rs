@@ -13,7 +13,7 @@ use thalweg_feat_ip6::link_local;
 use thalweg_graph::Control;
 use thalweg_netlink::{Link, LinkAddress};
 
-/// `RT_SCOPE_HOST`: addresses of the loopback and the like.
+/// `RT_SCOPE_HOST`: addresses such as the loopback's.
 const OF_HOST: u8 = 254;
 
 /// Takes a report of the twin of an interface.
@@ -155,8 +155,7 @@ fn set_link_local(c: &mut Control, phy: SwIfIndex, ip: Option<IpAddr>) {
     }
 }
 
-/// Gives the interface addresses that the twin has by itself, and takes away those of them that it
-/// has no longer.
+/// Gives the interface the twin's own addresses, and takes away those that the twin has lost.
 fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
     let borrowed: BTreeSet<Prefixed> = match pair(c, phy) {
         Some(pair) => wanted::addresses(c, &pair, options::get(c).sync_unnumbered),
@@ -274,7 +273,7 @@ mod tests {
         for (before, now, wanted) in [
             (twin(true, 1500, on), twin(false, 1500, on), (Some(false), None)),
             (twin(false, 1500, on), twin(true, 1500, on), (Some(true), None)),
-            // With the link below it goes down, and comes up.
+            // The link goes down and comes up with the one below it.
             (twin(true, 1500, on), twin(false, 1500, off), (None, None)),
             (twin(false, 1500, off), twin(true, 1500, on), (None, None)),
             (twin(false, 1500, on), twin(true, 1500, fell), (None, None)),

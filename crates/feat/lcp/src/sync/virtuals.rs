@@ -1,7 +1,7 @@
 //! MACVLAN links on twins, as VRRP has them for virtual routers (RFC 5798 section 7.3): the
 //! interface takes frames to their MAC addresses, and what is for their IPv4 addresses goes to the
-//! twin. So does what is for addresses of a twin that its interface cannot have, because a subnet
-//! is in the way: keepalived without such links adds one of 32 bits within the twin's subnet.
+//! twin. The same holds for addresses of a twin that its interface cannot have, because a subnet is
+//! in the way: keepalived without such links adds one of 32 bits within the twin's subnet.
 //!
 //! A virtual router that is not the master has its link, and no addresses on it: then the frames
 //! are not for this router.

@@ -18,7 +18,7 @@ pub(super) fn take(c: &mut Control, ns: NamespaceId, index: u32, link: Option<Li
     let lower = link.lower.and_then(|lower| sync.borrow().by_place.get(&(ns, lower)).copied());
     let is_twin = sync.borrow().by_place.contains_key(&(ns, index));
     let Some(lower) = lower.filter(|_| !is_twin) else { return };
-    // A notice from before its deletion would have it made again, as the twin of a sub-interface.
+    // A notice from before its deletion would make it again, as the twin of a sub-interface.
     let ask = |port: &Port, _| Link::find_by(port, index);
     let now = pair(c, lower).and_then(|pair| tap::ask_host(c, end(&pair), ask)?.ok()?);
     let Some(link) = now.filter(|now| (now.lower, now.vlan) == (link.lower, link.vlan)) else {
@@ -99,7 +99,7 @@ fn free_number(c: &Control, parent: SwIfIndex, of: TagMatch, id: u16) -> u32 {
 enum Fate {
     /// The link is as it should be.
     Stays,
-    /// There is nothing that it could be on.
+    /// The link waits: what it belongs on does not exist.
     Waits,
     /// The link is made on what is there.
     Made,

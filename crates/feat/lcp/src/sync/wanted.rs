@@ -83,8 +83,8 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     };
     let mut change = Change::default();
     let denied = &twin.denied;
-    // Frames to another MAC address are not for the twin. The kernel has those of VLAN links
-    // follow the link below.
+    // Frames to another MAC address are not for the twin. In the kernel those of VLAN links follow
+    // the link below.
     let mac = view.mac.octets();
     if pair.made == Made::Tap && known.mac != Some(view.mac) && denied.mac != Some(mac) {
         known.mac = Some(view.mac);
@@ -97,7 +97,7 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
             known.up = up;
             change.up = Some(up);
         }
-        // Nor one with a greater MTU than that.
+        // The kernel has no VLAN link with a greater MTU than that, either.
         let mtu = known.lower.map_or(view.mtu.l3, |lower| view.mtu.l3.min(lower.mtu));
         if mtu > 0 && known.mtu != mtu && denied.mtu != Some(mtu) {
             known.mtu = mtu;
@@ -145,8 +145,8 @@ pub(super) fn push_above(c: &mut Control, phy: SwIfIndex) {
     }
 }
 
-/// Returns the addresses that a twin is to have: those of the interface, and those that it borrows
-/// as ones without a subnet, which is the lender's. Link-local ones of IPv6 are each side's own.
+/// Returns the addresses of a twin: those of the interface, and those that it borrows as ones
+/// without a subnet, which is the lender's. Link-local ones of IPv6 are each side's own.
 pub(super) fn addresses(c: &Control, pair: &Pair, borrowed: bool) -> BTreeSet<Prefixed> {
     let mut all = of_version::<u32>(c, pair.phy, borrowed);
     all.extend(of_version::<u128>(c, pair.phy, borrowed));

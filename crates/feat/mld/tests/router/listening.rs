@@ -30,7 +30,7 @@ fn groups_are_reported_as_they_come_and_go() {
     all.sort_unstable();
     let joined: Vec<_> = all.iter().map(|group| (4, *group)).collect();
     assert_eq!((first.len(), first[0].src, records(&first)), (1, own, joined.clone()));
-    // Once more within a second, and no more.
+    // The router repeats the report once within a second.
     lab.wait(1500);
     assert_eq!(records(&lab.said(0)), joined);
     lab.wait(5000);
@@ -99,7 +99,7 @@ fn addresses_under_test_are_no_source() {
     lab.wait(2500);
     let own = link_local::of(&lab.c, lab.sw_if(0)).unwrap();
     let later = lab.said(0);
-    // Once the address is tested, all is said again.
+    // The router says all again once the address is tested.
     let known: Vec<_> = later.into_iter().filter(|s| s.src == own).collect();
     assert_eq!(records(&known).len(), 3);
     lab.close();

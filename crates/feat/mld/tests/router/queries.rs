@@ -121,7 +121,7 @@ fn a_flood_of_queries_is_bounded() {
         lab.turn();
     }
     lab.wait(500);
-    // At most one each tenth of a second, however long the test takes.
+    // Answers are at most one each tenth of a second, however long the test takes.
     let said = lab.said(0).len() as u64;
     let received = lab.count("icmp6-mld-query", "multicast listener queries received");
     let throttled =

@@ -99,7 +99,7 @@ fn one(
 /// Lists tables some labels at a time.
 struct Listed {
     tables: Vec<TableId>,
-    /// Where to go on in the first one.
+    /// Next label of the first one.
     next: Option<Label>,
 }
 
@@ -187,7 +187,7 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns the objects that an object's packets meet in the end.
+/// Returns the objects at the end of an object's packets.
 fn ends(f: &Forwarding, dpo: Dpo) -> Vec<Dpo> {
     match f.is_group(dpo) {
         true => f.members(dpo).iter().flat_map(|m| ends(f, m.dpo)).collect(),

@@ -1,5 +1,5 @@
-//! `lookup-ip4-dst`: checks IPv4 packets whose last label was popped, and has them looked up
-//! in the table that the label names.
+//! `lookup-ip4-dst`: checks IPv4 packets whose last label was popped, and looks them up in the
+//! table that the label names.
 //!
 //! Reads: aux (the table). Next: `ip4-lookup-tunneled`.
 

@@ -1,5 +1,5 @@
-//! `lookup-ip4-dst-itf`: checks IPv4 packets whose last label was popped, and has them looked up
-//! in the table of the interface that they came by.
+//! `lookup-ip4-dst-itf`: checks IPv4 packets whose last label was popped, and looks them up in the
+//! table of the interface that they came by.
 //!
 //! Reads: rx interface. Next: `ip4-lookup`.
 

@@ -1,5 +1,5 @@
-//! `lookup-ip6-dst`: checks IPv6 packets whose last label was popped, and has them looked up
-//! in the table that the label names.
+//! `lookup-ip6-dst`: checks IPv6 packets whose last label was popped, and looks them up in the
+//! table that the label names.
 //!
 //! Reads: aux (the table). Next: `ip6-lookup-tunneled`.
 

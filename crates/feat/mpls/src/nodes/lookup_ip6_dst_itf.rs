@@ -1,5 +1,5 @@
-//! `lookup-ip6-dst-itf`: checks IPv6 packets whose last label was popped, and has them looked up
-//! in the table of the interface that they came by.
+//! `lookup-ip6-dst-itf`: checks IPv6 packets whose last label was popped, and looks them up in the
+//! table of the interface that they came by.
 //!
 //! Reads: rx interface. Next: `ip6-lookup`.
 

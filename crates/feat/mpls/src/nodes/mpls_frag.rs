@@ -81,7 +81,7 @@ impl Node for MplsFrag {
         if !may_cut {
             let reason = if is_ip6 { TOO_BIG } else { DONT_FRAGMENT_SET };
             if p.tx_if() == LOCAL_IF {
-                // There is no tunnel: the packet would have left by the route's interface.
+                // Without a tunnel, the packet would have left by the route's interface.
                 p.set_tx_if(state.tx_if());
             }
             p.set_aux(cx.error_id(reason));

@@ -5,10 +5,10 @@
 //! left by one), the cause in the meta. Keeps: aux (the drop reason of the requesting node). Next,
 //! for the message about a packet that came with one label or none, where a route leads back to
 //! the sender: the way of all errors, by the arcs `ip4-icmp-error-reply` and
-//! `ip6-icmp-error-reply`, so that what translated the packet restores the quote. Else
-//! `mpls-lookup` or `mpls-output`, as the message goes on along the path of the packet, whose end
+//! `ip6-icmp-error-reply`, so that what translated the packet restores the quote. Otherwise
+//! `mpls-lookup` or `mpls-output`: the message goes on along the path of the packet, whose end
 //! knows the sender (RFC 3032 section 2.3.2). Behind several labels is a customer's packet: routes
-//! of the core say nothing of its sender, even if one matches. Bytes that are no whole IP packet
+//! of the core do not lead to its sender, even if one matches. Bytes that are no whole IP packet
 //! are not answered: no label says that they are one.
 
 use crate::behind::{IpBehind, ip_behind};

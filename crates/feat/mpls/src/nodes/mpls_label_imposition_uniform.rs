@@ -110,7 +110,7 @@ mod tests {
             assert_eq!(all, [want; 2]);
             assert_eq!(&packet[8..], behind);
         }
-        // Too short, or nothing known.
+        // The packet is too short, or nothing is known.
         for behind in [&[][..], &[0x45; 8], &[0x10; 20]] {
             let mut packet = [&label(16, 0, true, 64), behind].concat();
             let before = packet.clone();

@@ -103,7 +103,7 @@ pub(crate) fn hash(data: &[u8]) -> u32 {
 impl MplsLookup {
     /// Asks for a time exceeded before the packet is dropped, of which `popped` labels have been
     /// taken off. One that would have left without labels belongs to the table of that interface:
-    /// it is treated as received there, as the router's own table knows nothing of its sender.
+    /// it is treated as received there, as the router's own table does not know its sender.
     #[cold]
     fn expired(
         &self,

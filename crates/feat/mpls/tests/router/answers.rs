@@ -69,7 +69,7 @@ fn a_ttl_that_ends_before_several_labels_is_answered_along_them() {
         for (labels, want) in [
             (&[(16, 1), (44, 7)][..], &[(17, 0, false, 254), (44, 0, true, 255)][..]),
             (&[(21, 1), (44, 7)], &[(44, 0, true, 255)]),
-            // The first one was there, though it says nothing more here.
+            // The first label was there, though the case does not show it.
             (&[(0, 9), (16, 1)], &[(17, 0, true, 254)]),
         ] {
             let answer = answer(&mut lab, &behind(v6, labels, 100));
@@ -77,7 +77,7 @@ fn a_ttl_that_ends_before_several_labels_is_answered_along_them() {
             assert_eq!(answer.labels, want);
             assert_eq!((read(&answer.rest).1, read(&answer.rest).2), (to, kind));
         }
-        // Behind one label is a packet of the core, whose sender a route knows.
+        // A packet behind one label is of the core, whose sender a route knows.
         let answer = answer(&mut lab, &behind(v6, &[(16, 1)], 100));
         assert_eq!((answer.by, answer.labels.len()), (2, 0));
         assert_eq!(read(&answer.rest).1, to);
@@ -109,7 +109,7 @@ fn what_is_too_long_behind_several_labels_is_answered_along_them() {
         }
         let one = answer(&mut lab, &behind(v6, &[(16, 9)], 1450));
         assert_eq!((one.by, one.labels.len()), (2, 0));
-        // Where no route leads back, it goes on by the label of the way out.
+        // Without a route back, the error goes on by the label of the way out.
         lab.ok(&format!("ip route del {}/0", if v6 { "::" } else { "0.0.0.0" }));
         let one = answer(&mut lab, &behind(v6, &[(16, 9)], 1450));
         assert_eq!((one.by, &one.labels[..]), (1, &[(17, 0, true, 255)][..]));
@@ -117,7 +117,8 @@ fn what_is_too_long_behind_several_labels_is_answered_along_them() {
     lab.close();
 }
 
-/// A label that leads to a customer's link: his packets are answered there, by his table.
+/// A label that leads to a customer's link: the customer's packets are answered there, by the
+/// customer's table.
 #[test]
 fn what_a_last_label_sends_to_a_customer_is_answered_by_his_table() {
     let mut lab = core();

@@ -128,7 +128,7 @@ fn an_entropy_label_goes_with_its_indicator() {
         let sent = left(&sent[0]);
         assert_eq!((sent.by, sent.to, sent.rest), (1, host_mac(1, 3), inner(32)));
     }
-    // An indicator that is the bottom says nothing; one at the end of the packet neither.
+    // An indicator at the bottom, or at the end of the packet, has no effect.
     lab.lost(0, &labelled(&[7], 9), "mpls-lookup", "mpls label is not bound");
     let none = Packet::new().mpls(7).mpls(500).payload(&[0x10; 40]);
     lab.lost(0, &none, "mpls-lookup", "mpls label is not bound");

@@ -76,7 +76,7 @@ fn a_core_of_ip4_carries_ip6() {
     lab.ok("ip route replace 2001:db8:f::/48 via 1.1.1.1");
     let plain = lab.one(0, &udp6(64));
     assert_eq!((plain.to, plain.labels.len(), plain.rest), (host_mac(1, 3), 0, inner6(63)));
-    // While the core has no way, packets are dropped, and the route says why.
+    // Packets are dropped without a way through the core, and the route says why.
     lab.ok("ip route del 1.1.1.1/32");
     lab.lost(0, &udp6(64), "ip6-lookup", "next hop of the route leads nowhere");
     let text = lab.cli("show ip6 fib 2001:db8:f::1");
@@ -133,7 +133,7 @@ fn labels_are_popped_before_ip6_packets() {
     let left = lab.one(0, &labelled6(&[2], 64));
     let want = Left { by: 1, to: host_mac(1, 3), labels: vec![], rest: inner6(32) };
     assert_eq!(left, want);
-    // To a neighbour, and to one that routes lead to.
+    // Labels lead to a neighbour, and to one that routes lead to.
     lab.ok("mpls local-label add 20 eos via 2001:db8:0:2::2 test2");
     lab.ok("mpls local-label add 21 eos via 2001:db8:f::1");
     for (label, by, to) in [(20, 2, host_mac(2, 2)), (21, 1, host_mac(1, 3))] {
@@ -192,7 +192,8 @@ fn headers_behind_the_last_label_are_checked() {
     lab.close();
 }
 
-/// A hop limit of 255 says nothing behind labels: neighbours are not learned by them, nor answered.
+/// A hop limit of 255 proves nothing behind labels: neighbours are not learned by them, nor
+/// answered.
 #[test]
 fn neighbour_discovery_does_not_come_behind_labels() {
     let mut lab = router_with_ip6();
@@ -275,7 +276,7 @@ fn labels_follow_routes_of_ip6() {
     assert_eq!(lab.one(0, &host).to, host_mac(1, 2));
     let text = lab.cli("show mpls fib 50");
     assert!(text.contains("bound to 2001:db8:f::/48 in ipv6-VRF:0"), "{text}");
-    // In a table of its own, whose own next hops are resolved there.
+    // The route is in a table of its own, whose own next hops are resolved there.
     lab.ok("ip6 table add 7");
     lab.settle();
     lab.ok("ip route add 2001:db8:f::/48 table 7 via 2001:db8:e::1");
@@ -314,7 +315,7 @@ fn errors_about_ip6_packets_have_the_stack() {
     assert_eq!(quoted[..128], inner6(33)[..128]);
     assert!(verify(&quoted[128..]));
     assert_eq!(quoted[136..], Entry::new(Label(16), 0, true, 1).0.to_be_bytes());
-    // Nobody here knows the sender, but whoever is at the end of the path does.
+    // No router here knows the sender, but the one at the end of the path does.
     let far = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
     let foreign = Packet::new().mpls(16).ttl(1).mpls(44).ttl(7).ipv6(far, FAR6).udp(1, 2);
     let sent = lab.forward(0, &foreign, 1);
@@ -399,7 +400,7 @@ fn next_hops_of_both_versions_do_not_lead_in_circles() {
     lab.ok("ip route add 2001:db8:e::/48 via 1.1.1.1 out-labels 21");
     lab.ok("ip route add 2001:db8:f::/48 via 1.1.1.1");
     lab.lost(0, &udp6(64), "ip6-lookup", "next hop of the route leads nowhere");
-    // Once one of them leads somewhere, so does the other.
+    // Both lead somewhere once one of them does.
     lab.ok("ip route replace 1.1.1.1/32 via 10.0.1.2 test1 out-labels 22");
     assert_eq!(lab.one(0, &udp6(64)).labels, [(22, 0, true, 64)]);
     lab.ok("ip route del 1.1.1.1/32");
@@ -451,7 +452,7 @@ fn a_label_stands_for_an_interface() {
     lab.lost(0, &labelled6(&[26], 64), "interface-rx-dpo-ip6", why);
     lab.up(2, true);
     lab.sent();
-    // With its features, and without IPv6 not at all.
+    // Features of the interface apply; without IPv6 nothing passes.
     lab.ok("set interface ip address del test2 all");
     let why = "ip6 is not enabled on the interface";
     lab.lost(0, &labelled6(&[26], 64), "ip6-not-enabled", why);

@@ -80,7 +80,7 @@ fn labels_are_popped() {
     lab.ok("mpls local-label add 21 non-eos via 10.0.1.2 test1 out-labels implicit-null");
     let left = lab.one(0, &labelled(&[21, 77], 64));
     assert_eq!(left.labels, [(77, 0, true, 64)]);
-    // By tables.
+    // Labels look up in tables.
     lab.ok("ip table add 10");
     lab.ok("ip route add 16.0.0.0/24 table 10 via 10.0.2.2 test2");
     lab.ok("mpls local-label add 22 eos via ip4-lookup-in-table 10");
@@ -101,7 +101,8 @@ fn labels_are_popped() {
     let why = "interface that is to receive the packet is down";
     lab.lost(0, &labelled(&[24], 64), "interface-rx-dpo-ip4", why);
     lab.up(2, true);
-    // As all that interface receives: with its features, such as NAT, and without IPv4 not at all.
+    // The packet is treated like all that the interface receives: by its features, such as NAT, and
+    // without IPv4 not at all.
     lab.ok("set interface ip address del test2 all");
     lab.lost(0, &labelled(&[24], 64), "ip4-not-enabled", "ip4 is not enabled on the interface");
     // More than one: the last is swapped.
@@ -212,7 +213,7 @@ fn a_ttl_that_ends_is_answered_with_the_stack() {
     assert_eq!((answer.by, answer.to, answer.labels.len()), (0, host_mac(0, 2), 0));
     let stack = error(&answer.rest, ip(0, 2), (11, 0));
     assert_eq!(stack, Entry::new(Label(16), 0, true, 1).0.to_be_bytes());
-    // Nobody here knows the sender, but whoever is at the end of the path does.
+    // No router here knows the sender, but the one at the end of the path does.
     let far = Ipv4Addr::new(99, 0, 0, 1);
     let foreign = Packet::new().mpls(16).ttl(1).mpls(44).ttl(7).ipv4(far, FAR).udp(1, 2);
     let sent = lab.forward(0, &foreign, 1);
@@ -344,7 +345,7 @@ fn labels_may_have_a_ttl_and_a_class_of_their_own() {
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55 ttl 200");
     lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 ttl 3");
     assert_eq!(lab.one(0, &udp(50)).labels, [(55, 0, false, 200), (17, 0, true, 3)]);
-    // Before a label that is swapped.
+    // The route precedes a label that is swapped.
     lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels 40 ttl 7 41");
     assert_eq!(lab.one(0, &labelled(&[20], 9)).labels, [(40, 0, false, 7), (41, 0, true, 8)]);
     let text = lab.cli("show mpls fib 20");
@@ -371,7 +372,7 @@ fn labels_take_ttl_and_class_over_in_uniform_mode() {
     let stack = Packet::new()
         .payload(&[&Entry::new(Label(20), 6, true, 9).0.to_be_bytes()[..], &inner(33)].concat());
     assert_eq!(lab.one(0, &stack).labels, [(40, 6, false, 8), (41, 6, true, 8)]);
-    // Behind a route, by the tables of others.
+    // The route is resolved by the tables of others.
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55");
     lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 uniform");
     let left = lab.one(0, &with_tos(&udp(50), 0, 0x20));

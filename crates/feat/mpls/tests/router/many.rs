@@ -28,7 +28,7 @@ fn work(lab: &Lab) -> (usize, u64, u64) {
     (f.len(), f.stores(), f.visits())
 }
 
-/// As many prefixes by the same next hop.
+/// Binds the same number of prefixes, by one next hop.
 fn bind_prefixes(lab: &mut Lab) {
     let done = format!("ip route add 48.0.0.0/32 count {MANY} via 1.1.1.1 out-labels 5");
     let done = lab.cli(&done);

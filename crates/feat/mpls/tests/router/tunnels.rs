@@ -217,7 +217,7 @@ fn pseudowires_are_ports_of_a_bridge_domain() {
     let mut flooded: Vec<_> = lab.sent().iter().map(|(_, f)| carried(f, false).0).collect();
     flooded.sort_unstable();
     assert_eq!(flooded, [[60], [61]]);
-    // The other end of one wire answers: the other wire hears nothing of it.
+    // The other end of one wire answers: the other wire does not get it.
     let mut answer = frame.clone();
     answer[..12].rotate_left(6);
     let sent = lab.forward(1, &Packet::new().mpls(71).payload(&answer), 1);
@@ -236,7 +236,7 @@ fn the_end_of_a_pseudowire_goes_with_its_label() {
     lab.cli("mpls tunnel add l2-only via 10.0.1.2 test1 out-labels 60");
     lab.ok("set interface state mpls-tunnel0 up");
     lab.ok("mpls local-label add 70 eos via l2-input-on mpls-tunnel0");
-    // In layer 3 it takes what is for its own address.
+    // The tunnel in layer 3 takes what is for its own address.
     let frame = Packet::new().mpls(70).payload(&framed(0, &udp(9)));
     assert_eq!(lab.forward(1, &frame, 2).len(), 0);
     lab.ok("mpls tunnel del mpls-tunnel0");

@@ -151,7 +151,7 @@ fn no_label_leads_to_itself() {
         let why = lab.cli(&format!("ip route add 16.0.0.0/24 via via-label {reserved}"));
         assert!(why.contains("16"), "{why}");
     }
-    // By a route: nothing goes round, and what is right again is followed again.
+    // Circles by a route: nothing goes round, and what is right again is followed again.
     lab.ok("mpls local-label add 50 via 16.0.0.9 out-labels 51");
     lab.ok("ip route add 16.0.0.0/24 via via-label 50");
     lab.ok("mpls local-label add 60 via 17.0.0.9");

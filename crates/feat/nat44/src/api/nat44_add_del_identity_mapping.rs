@@ -18,7 +18,7 @@ fn handle(
     let mut m = mapping(c, rq.flags, keeps, keeps, rq.sw_if_index, which, &rq.tag)?;
     m.identity = true;
     if !rq.is_add {
-        // Which one goes, addresses and ports say.
+        // Addresses and ports say which one goes.
         (m.mapping.twice, m.mapping.out2in_only) = Default::default();
     }
     add_del(c, m, rq.is_add)?;

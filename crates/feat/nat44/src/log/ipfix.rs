@@ -111,7 +111,6 @@ impl Exporter {
         Ok(())
     }
 
-    /// Adds a notice.
     pub(super) fn add_notice(&mut self, notice: Notice, unix: Duration) -> io::Result<()> {
         let (kind, fields) = match notice {
             Notice::NoAddress => (0, &NO_ADDRESS[..]),

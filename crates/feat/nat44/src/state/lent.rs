@@ -1,4 +1,4 @@
-//! Where the router answers ARP for NAT44's addresses: they belong to the tables of the interfaces
+//! Addresses of NAT44 that the router answers ARP for: they belong to the tables of the interfaces
 //! that translate, like VPP's routes to them, and packets that come by an interface without a role
 //! would not be translated.
 //!

@@ -190,7 +190,7 @@ pub(super) fn publish(c: &mut Control) {
     nat.writer.publish(c.domain(), config);
 }
 
-/// Publishes that there are no roles, pool addresses and mappings any more.
+/// Publishes that no roles, pool addresses and mappings are left.
 pub(super) fn publish_none(c: &mut Control) {
     {
         let nat = c.state::<Nat44>();

@@ -23,10 +23,10 @@ pub struct RolesChanged(pub SwIfIndex);
 /// An arc and a feature on it.
 type Place = (&'static str, &'static str);
 
-/// Where the router's errors about translated packets are restored.
+/// Place at which the router's errors about translated packets are restored.
 const ERRORS: Place = ("ip4-icmp-error-reply", "nat44-ed-icmp-error");
 
-/// Where the outside interfaces translate.
+/// Place at which the outside interfaces translate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Mix {
     /// Some on input: not all packets to the outside are translated on output.

@@ -90,7 +90,7 @@ impl Translator {
         let inside = Tuple { table: tables.fib_id(to.tx_if()).get(), ..t.reversed() };
         match nat.open_direct(config, &inside, &t, self.now) {
             Ok(flow) => self.opened(cx, nat, p, parsed, flow),
-            // The packet passes all the same; its answers are treated as any packet from inside.
+            // The packet passes nevertheless; its answers are treated as any packet from inside.
             Err(_) => Verdict::CONTINUE,
         }
     }

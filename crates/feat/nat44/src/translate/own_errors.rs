@@ -40,8 +40,8 @@ pub(crate) enum Restored {
     Not,
     /// The packet is as it came.
     Whole,
-    /// This worker knows only the second of its two translations. The answer to it as it is now is
-    /// this one.
+    /// This worker knows only the second of its two translations. The tuple is the answer to it in
+    /// its present form.
     Half(Tuple),
 }
 

@@ -9,9 +9,9 @@ const FEW: u32 = 20;
 const MANY: u32 = 800;
 /// Changes that are measured. The shortest one counts, as other programs disturb only some.
 const MEASURED: u32 = 20;
-/// With many, one more may take this much longer: a list that is gone through makes it dozens.
+/// Factor by which one more may take longer with many: a list that is gone through makes it dozens.
 const MOST: u32 = 8;
-/// Below this, other programs decide.
+/// Time below which other programs decide.
 const FLOOR: Duration = Duration::from_micros(20);
 
 /// The nth address of a network.

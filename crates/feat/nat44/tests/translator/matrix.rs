@@ -44,7 +44,7 @@ const ROLES: [Role; 7] = [
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Mapping {
-    /// Neither pool nor mapping.
+    /// No pool, no mapping.
     Nothing,
     /// A pool.
     Pool,
@@ -74,11 +74,11 @@ use Protocol::{Gre, Icmp, Tcp, Udp};
 /// The first packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Way {
-    /// From the host to the Internet.
+    /// Packets from the host to the Internet.
     Outwards,
-    /// From the Internet to the external address.
+    /// Packets from the Internet to the external address.
     Inwards,
-    /// From the Internet to the host's own address.
+    /// Packets from the Internet to the host's own address.
     Straight,
 }
 
@@ -162,7 +162,7 @@ type Rule = (fn(&Case) -> bool, fn(&Case) -> Seen, &'static str);
 
 /// Rules for the first packet of a flow.
 const RULES: &[Rule] = &[
-    // From the host to the Internet.
+    // Packets from the host to the Internet.
     (
         |c| c.way == Outwards && c.near.outside && !c.near.inside && !c.forwarding,
         |_| Nowhere,
@@ -188,7 +188,7 @@ const RULES: &[Rule] = &[
     ),
     (|c| c.way == Outwards && c.mapping == Identity, |_| Same, "its mapping says so"),
     (|c| c.way == Outwards, Case::source, "translated once, by mapping or pool"),
-    // From the Internet to the external address.
+    // Packets from the Internet to the external address.
     (
         |c| c.way == Inwards && !(c.is_mapped() && c.mapping != Identity),
         |_| Nowhere,
@@ -215,7 +215,7 @@ const RULES: &[Rule] = &[
         "hairpinning: from inside by external address, with an external source (RFC 4787 REQ-9)",
     ),
     (|c| c.way == Inwards, |_| Same, "the mapping, once; the source stays"),
-    // From the Internet to the host's own address.
+    // Packets from the Internet to the host's own address.
     (
         |c| c.way == Straight && c.mapping == Identity && c.far_is_outside_only(),
         |_| Same,
@@ -360,7 +360,7 @@ fn send(n: &mut Nat, port: u8, packet: Packet) -> Option<Arrived> {
     Some(Arrived { from: (out.src(), from), to: (out.dst(), to) })
 }
 
-/// How a packet arrived that was sent from `sent`.
+/// Returns how a packet arrived that was sent from `sent`.
 fn seen(c: &Case, arrived: Option<&Arrived>, sent: End, from_host: bool) -> Seen {
     let Some(arrived) = arrived else { return Nowhere };
     // The identifier of a query belongs to the host.

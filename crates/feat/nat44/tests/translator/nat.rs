@@ -419,7 +419,8 @@ fn narrow_on_the_way_out(workers: usize) -> Nat {
     n
 }
 
-/// Whoever opens a flow, and however its packets are cut, none leaves with its inside address.
+/// No packet leaves with its inside address, whichever side opens the flow, and however its packets
+/// are cut.
 #[test]
 fn fragments_made_here_are_translated() {
     for workers in [1, 2] {
@@ -557,7 +558,7 @@ fn fragments_go_the_way_of_the_first() {
             let back = n.pass_on(worker, 1, pieces(&back));
             assert_eq!(back.iter().map(Out::dst).collect::<Vec<_>>(), [ip(0, 2); 3]);
         }
-        // In any order.
+        // Answers come in any order.
         for worker in 0..workers {
             let mut back = pieces(&back);
             back.iter_mut().for_each(|p| {

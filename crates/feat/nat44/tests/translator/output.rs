@@ -196,7 +196,7 @@ fn fragments_pass_in_any_order() {
 #[test]
 fn a_waiting_fragment_does_not_follow_its_index_to_another_neighbour() {
     let mut n = nat(1);
-    // On a very slow machine, it may have waited for too long.
+    // The packet may have waited for too long on a very slow machine.
     let lost = |n: &Nat| {
         let late = n.lab.count("nat44-ed-ticker", "timeout waiting for the first fragment");
         late + n.lab.count("ip4-rewrite-out", "next hop lost during output features")
@@ -259,7 +259,7 @@ fn packets_from_other_workers_keep_their_adjacency() {
     n.close();
 }
 
-/// While the feature comes and goes no packet is lost, and each is translated or not.
+/// No packet is lost while the feature comes and goes; each is translated or not.
 #[test]
 fn the_feature_comes_and_goes_under_traffic() {
     let mut n = nat(2);

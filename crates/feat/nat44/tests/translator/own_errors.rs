@@ -52,7 +52,8 @@ fn bare(workers: usize) -> Nat {
     Nat { lab: setup().workers(workers).start() }
 }
 
-/// Inside in table 7, outside in table 0, or with `output` translated on output.
+/// Creates a translator with the inside in table 7, the outside in table 0; with `output` it
+/// translates on output.
 fn across(workers: usize, output: bool) -> Nat {
     let mut n = bare(workers);
     settle(&mut n, 0, 7, 2);

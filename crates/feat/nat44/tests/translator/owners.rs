@@ -173,7 +173,7 @@ fn a_mapped_host_gets_another_port_if_its_own_is_taken() {
             assert_eq!(second.name.0, SHARED);
             assert_ne!(second.name.1, first.name.1);
             assert!(first.lives(&mut n, workers) && second.lives(&mut n, workers));
-            // Towards other hosts it keeps its own.
+            // The host keeps its own towards other hosts.
             let third = opened(&mut n, 4, first.name.1, (FAR, 81));
             assert_eq!(third.name, first.name);
             assert!(third.lives(&mut n, workers));

@@ -17,7 +17,7 @@ const ACK: u8 = 16;
 enum Standing {
     /// Met, as the test demonstrates.
     Holds(fn(&mut Nat)),
-    /// Not met, by design.
+    /// Missed, by design.
     Not(&'static str),
 }
 

@@ -105,7 +105,7 @@ fn sessions_without_mapping_are_not_restored() {
     assert!(text.starts_with("50 sessions restored\n"), "{text}");
     assert!(text.contains("session table full or limit reached"), "{text}");
     n2.close();
-    // With fewer workers, ports belong to other workers.
+    // Ports belong to other workers if these are fewer.
     let mut n3 = Nat::of(2);
     n3.lab.ok(MAPPING);
     let text = n3.lab.cli(&format!("nat44 restore {}", saved.path()));
@@ -188,7 +188,7 @@ fn sessions_are_restored_before_they_are_saved_again() {
     let every = format!("nat44 save {} every 1 restore", saved.path());
     assert_eq!(n.lab.cli(&every).trim(), "204 sessions restored");
     assert_eq!(n.sessions().len(), 204);
-    // Once the file is the router's own, it has nothing that is missing.
+    // The router's own file has nothing that is missing.
     n.lab.ok("clear nat44 sessions");
     n.await_no_sessions();
     n.lab.ok(&every);

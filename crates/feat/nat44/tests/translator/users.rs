@@ -26,7 +26,7 @@ fn hosts_are_spread_over_addresses_as_by_vpp() {
     n.close();
 }
 
-/// With an even number of addresses, that rule would put all hosts of a network on few of them.
+/// The rule would put all hosts of a network on few addresses if their number is even.
 #[test]
 fn hosts_are_spread_over_sixteen_addresses() {
     let mut n = Nat::of(1);
@@ -50,7 +50,8 @@ fn a_free_port_is_kept() {
     assert_eq!(port(tcp((ip(0, 2), 5000), (FAR, 80), SYN)), 5000);
     assert_eq!(port(udp((ip(0, 2), 5000), (FAR, 53))), 5000);
     assert_eq!(port(echo(ip(0, 2), FAR, 5000)), 5000);
-    // In use by another host, by another session of this one, by a mapping, or never assigned.
+    // Ports in use by another host, by another session of this one, by a mapping, or never
+    // assigned.
     for packet in [
         tcp((ip(0, 3), 5000), (FAR, 80), SYN),
         tcp((ip(0, 2), 5000), (FAR, 81), SYN),
@@ -83,7 +84,7 @@ fn echo_replies_to_a_whole_address_are_translated() {
     assert_eq!((out.src(), out.ports().0), (whole, 6305));
     let reply_out = Packet::new().ipv4(ip(0, 2), FAR).icmp_echo_reply(99, 1).payload_len(24);
     assert_eq!(n.one(0, 1, reply_out).src(), whole);
-    // Not to one identifier of a shared address, nor to an unknown one.
+    // One identifier of a shared address has no such host, nor has an unknown one.
     assert!(n.pass(1, reply(SHARED, 7)).is_empty());
     assert!(n.pass(1, reply(SHARED, 8)).is_empty());
     n.close();
@@ -131,7 +132,7 @@ fn fragments_are_forwarded_or_translated_as_a_whole() {
     assert_eq!(sources(&mut n, 1, 0, pieces((FAR, 54), near, 3)), [FAR; 2]);
     n.lab.ok("nat44 add address 192.0.2.1");
     assert_eq!(sources(&mut n, 0, 1, pieces(near, (FAR, 54), 4)), [ip(0, 2); 2]);
-    // With a pool, too, until forwarding ends.
+    // The same holds with a pool, until forwarding ends.
     assert_eq!(sources(&mut n, 0, 1, pieces(near, far, 5)), [ip(0, 2); 2]);
     n.lab.ok("nat44 forwarding disable");
     assert_eq!(sources(&mut n, 0, 1, pieces(near, far, 8)), [SHARED; 2]);
@@ -263,7 +264,7 @@ fn packets_are_counted_by_interface() {
             ("out2in/slowpath/drops", 3)
         ]
     );
-    // By the interface of output with translation there.
+    // The interface of output decides, with translation there.
     n.lab.ok("set interface nat44 in test0 out test1 del\n\
               set interface nat44 out test1 output-feature");
     let more = [udp(near, far).build(), udp((ip(2, 2), 5001), far).build()];

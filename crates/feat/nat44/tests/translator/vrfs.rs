@@ -302,7 +302,7 @@ fn back_ends_in_several_tables_are_called_by_external_address() {
                 );
             }
         }
-        // With an affinity, by the two addresses of the callers.
+        // Callers with an affinity stay with their back ends, by their two addresses.
         assert!(called[1] + called[2] == 40, "{called:?}");
         assert!(!affinity.is_empty() || called[1].min(called[2]) > 5, "{called:?}");
         n.close();

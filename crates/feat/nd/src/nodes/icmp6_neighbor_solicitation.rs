@@ -144,7 +144,7 @@ impl Solicitation {
             true => (ALL_NODES, 0),
             false => (src, flag::SOLICITED),
         };
-        // Whoever is answered for by a proxy may answer itself (RFC 4861 section 7.2.8).
+        // A host with a proxy may answer itself (RFC 4861 section 7.2.8).
         let own = if is_own { flag::OVERRIDE } else { 0 };
         let router = if is_own && addrs.is_router(rx_if) { flag::ROUTER } else { 0 };
         let source = match is_own {

@@ -66,7 +66,7 @@ impl Task<Control> for AwaitFlush {
     }
 }
 
-/// How often a command that waits for a flush looks.
+/// Interval in which a command that waits for a flush looks.
 const POLL: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

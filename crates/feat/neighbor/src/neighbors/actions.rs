@@ -138,8 +138,8 @@ fn for_holders<M: Copy + Send + 'static>(c: &mut Control, message: M) {
     }
 }
 
-/// Ends a silence at once. Not "now": a worker compares with the start of its loop, which may be
-/// earlier.
+/// Ends a silence at once. The present time would not: a worker compares with the start of its
+/// loop, which may be earlier.
 const AT_ONCE: u64 = 0;
 
 pub(super) fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {

@@ -1,4 +1,4 @@
-//! Why a neighbour cannot be configured.
+//! Reason why a neighbour cannot be configured.
 
 use crate::Version;
 use crate::table::MAX_LIMIT;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
 use thalweg_fib::FibError;
 
-/// Why a neighbour cannot be configured.
+/// Reason why a neighbour cannot be configured.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NeighborError {
     /// No feature resolves addresses of the family.

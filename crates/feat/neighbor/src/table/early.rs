@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::{MacAddr, SwIfIndex};
 
-/// How long an answer is kept.
+/// Time for which an answer is kept.
 const KEPT: Duration = Duration::from_millis(100);
 /// Maximum number of answers of an interface.
 const EACH: usize = 64;
@@ -30,7 +30,7 @@ type Answers = VecDeque<Answer>;
 pub(super) struct Early {
     by_interface: BTreeMap<SwIfIndex, Answers>,
     count: usize,
-    /// When all answers were last looked at.
+    /// Time when all answers were last looked at.
     swept: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ impl Early {
     }
 
     fn make_room(&mut self, now: Instant) {
-        // Not for each answer of a flood.
+        // A flood does not sweep for each of its answers.
         if self.swept.is_none_or(|swept| now >= swept + KEPT) {
             self.swept = Some(now);
             let all: Vec<SwIfIndex> = self.by_interface.keys().copied().collect();

@@ -10,7 +10,7 @@ use thalweg_device::SwIfIndex;
 /// room for the others.
 pub(super) const PENDING_PER_INTERFACE: usize = 2048;
 
-/// Why a neighbour gets a MAC address; a later one counts more.
+/// Reason why a neighbour gets a MAC address; a later one counts more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Reason {
     /// Heard, and nobody has asked for it.
@@ -92,9 +92,9 @@ impl NeighborTable {
         }
     }
 
-    /// Returns the neighbour in some of the interfaces that makes room for a new one. Whoever is
-    /// only heard does for those that answer, as in RFC 6583 section 7; an interface with more
-    /// neighbours does for one with fewer; static ones never do.
+    /// Returns the neighbour in some of the interfaces that makes room for a new one. A neighbour
+    /// that is only heard does for those that answer, as in RFC 6583 section 7; an interface with
+    /// more neighbours does for one with fewer; static ones never do.
     fn replaced_by(&self, key: Key, reason: Reason, of: impl Fn(&Place) -> bool) -> Option<Key> {
         let recycle = self.sides[side(key)].config.recycle;
         let own = self.shares.get(&place(key)).map_or(0, Share::replaceable);

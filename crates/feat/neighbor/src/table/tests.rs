@@ -178,7 +178,7 @@ fn resolve(t: &mut NeighborTable, key: Key, now: Instant) {
     t.learn(key, MAC, Origin::Reply, now);
 }
 
-/// RFC 6583 section 7: whoever fills a table does not keep others out.
+/// RFC 6583 section 7: a host that fills a table does not keep others out.
 #[test]
 fn awaited_answers_replace_what_was_only_heard() {
     for at in [key as fn(u8) -> Key, other] {
@@ -212,7 +212,7 @@ fn what_is_configured_replaces_what_is_learned() {
 fn interfaces_with_fewer_neighbours_get_the_places_of_those_with_more() {
     let (mut t, now) = small();
     (1..=3).for_each(|n| resolve(&mut t, key(n), now + s(n.into())));
-    // Not by being heard, where all others answer.
+    // Being heard is not enough when all others answer.
     t.learn(other(1), MAC, Origin::Request, now + s(4));
     assert!(t.get(other(1)).is_none());
     resolve(&mut t, other(1), now + s(4));
@@ -328,7 +328,7 @@ fn a_scan_of_one_interface_leaves_room_for_others() {
     assert_eq!((t.sides[0].failed.len(), t.stats(Version::V4).forgotten), (MAX_PENDING, 10));
 }
 
-/// The newest have the best chance: whoever is there answers at once.
+/// The newest have the best chance: a host that is there answers at once.
 #[test]
 fn the_place_that_has_waited_longest_is_given_up() {
     let (mut t, now) = small();

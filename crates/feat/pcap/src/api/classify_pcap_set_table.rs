@@ -24,7 +24,7 @@ fn handle(c: &mut Control, rq: ClassifyPcapSetTable) -> Result<ClassifyPcapSetTa
     Ok(ClassifyPcapSetTableReply { table_index })
 }
 
-/// Whose filter it is.
+/// Returns the owner of the filter.
 pub(super) fn user(c: &Control, sw_if_index: InterfaceIndex) -> Result<User, Retval> {
     let sw_if = SwIfIndex(sw_if_index.0);
     match sw_if_index {

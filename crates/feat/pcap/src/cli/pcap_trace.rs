@@ -56,7 +56,7 @@ impl Command<Control> for PcapTrace {
     ) -> Result<Outcome<Control>, CliError> {
         let (mut plan, mut filtered) = (Plan::default(), false);
         let failed = |error: crate::PcapError| CliError::failed(error);
-        // `pcap trace rx tx off' is VPP's way to say so.
+        // `pcap trace rx tx off' is VPP's form of it.
         let is_end = |w: &str| ["rx", "tx", "drop"].contains(&w);
         let words =
             (0..args.len()).map_while(|n| args.peek_at(n)).take_while(|w| is_end(w)).count();

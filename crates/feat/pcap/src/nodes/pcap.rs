@@ -39,7 +39,7 @@ pub(crate) enum TapMessage {
     Begin(Box<Buffer>),
     /// Packets of this interface begin with their IP header.
     Ip(SwIfIndex),
-    /// This interface is a new one: what was said of another one with its index does not hold.
+    /// The interface is new: settings of an older one with its index do not hold.
     New(SwIfIndex),
     /// Return the buffer.
     End(SyncSender<Box<Buffer>>),

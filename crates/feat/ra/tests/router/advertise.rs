@@ -50,7 +50,7 @@ fn the_router_advertises_itself_and_its_prefixes() {
     lab.wait(100_000);
     let usual = lab.messages(0, 134).len();
     assert!((4..=10).contains(&usual), "{usual}");
-    // When it stops, hosts hear of it once.
+    // Hosts hear once that it stops.
     lab.ok("ip6 nd test0 ra-suppress");
     lab.wait(30_000);
     let last = lab.messages(0, 134);
@@ -65,7 +65,7 @@ fn solicitations_are_answered_at_once_but_not_too_often() {
     let mut lab = router();
     lab.ok("ip6 nd test0 no ra-suppress");
     let host = at("fe80::9");
-    // Before the first regular one, and to the host by its MAC address.
+    // The answer comes before the first regular one, and to the host by its MAC address.
     lab.hear(0, host, at("ff02::2"), &solicitation(host));
     let sent = lab.messages(0, 134);
     assert_eq!(
@@ -157,7 +157,7 @@ fn settings_go_with_the_interfaces_version() {
     lab.ok("ip6 nd test0 no ra-suppress");
     lab.wait(1000);
     assert_eq!(lab.messages(0, 134).len(), 1);
-    // Off for a moment, as between two addresses: it goes on.
+    // Advertising is off for a moment, as between two addresses, and goes on.
     lab.ok("disable ip6 interface test0\nenable ip6 interface test0");
     lab.wait(40_000);
     assert!(!lab.messages(0, 134).is_empty());

@@ -44,7 +44,7 @@ fn addresses_and_routes_come_and_go() {
     lab.advertise(0, b, &advertisement(1800, 0x08, &[]));
     let text = route(&mut lab);
     assert!(!text.contains("fe80::a") && text.contains("fe80::b"), "{text}");
-    // The router announces that it is none any more; the other one just falls silent.
+    // The router announces that it stops; the other one just falls silent.
     lab.advertise(0, b, &advertisement(0, 0, &[]));
     assert!(route(&mut lab).contains("fe80::a"));
     lab.wait(1_801_000);
@@ -131,7 +131,7 @@ fn advertisements_that_lie_do_little() {
         lab.turn();
         assert_eq!(lab.count("icmp6-router-advertisement", reason), before + 1, "{reason}");
     }
-    // Not for hosts, or longer preferred than valid.
+    // Options are ignored that are not for hosts, or longer preferred than valid.
     let odd = [("2001:db8:1::", 0x80, 3600), ("fe80::", 0xc0, 3600), ("ff02::", 0xc0, 3600)];
     lab.advertise(0, router, &advertisement(0, 0, &odd));
     let addresses = |lab: &Lab| {
@@ -139,7 +139,7 @@ fn advertisements_that_lie_do_little() {
         ip6.borrow().addresses(lab.sw_if(0)).len()
     };
     assert_eq!(addresses(&lab), 0);
-    // However many prefixes and routers there are, room is bounded, and it is said.
+    // Room for prefixes and routers is bounded, and a full table is logged.
     for n in 0..40 {
         let prefix = format!("2001:db8:{n:x}::");
         let router = at(&format!("fe80::1:{n:x}"));
@@ -161,7 +161,7 @@ fn advertisements_that_lie_do_little() {
     lab.close();
 }
 
-/// Any MTU may be said; nothing of it is believed by a router, whose user sets its MTUs.
+/// Any MTU may be advertised; a router believes none, as its user sets the MTUs.
 #[test]
 fn odd_mtus_change_nothing() {
     let mut lab = router();
@@ -229,7 +229,7 @@ fn routers_are_asked_in_growing_intervals() {
     let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0");
     lab.wait(70_000);
-    // At 0, about 4, 12, 28 and 60 seconds.
+    // Messages come at 0, about 4, 12, 28 and 60 seconds.
     assert_eq!(lab.messages(0, 133).len(), 5);
     lab.advertise(0, at("fe80::a"), &advertisement(1800, 0, &[]));
     lab.wait(200_000);
@@ -264,8 +264,8 @@ fn prefixes_of_configured_routes_are_not_taken() {
     lab.close();
 }
 
-/// An address that a user writes for another interface, or a table that he moves the interface to,
-/// is not kept from him by what others advertise.
+/// Advertisements of others do not keep users from writing an address for another interface, or
+/// from moving the interface to a table.
 #[test]
 fn prefixes_of_configured_addresses_are_given_up() {
     let mut lab = router();
@@ -303,7 +303,7 @@ fn prefixes_of_configured_addresses_are_given_up() {
     lab.close();
 }
 
-/// Whoever has said once that he is there for ever does not keep others out for ever.
+/// A router that once advertised itself without end does not keep others out.
 #[test]
 fn silent_routers_and_prefixes_make_room() {
     let mut lab = router();

@@ -178,7 +178,8 @@ fn to_text(r: &Report) -> String {
     text
 }
 
-/// Why an interface has the rate that it has, if that follows the speed of its link.
+/// Returns the reason why an interface has the rate that it has, if that follows the speed of its
+/// link.
 fn why(port: &PortReport) -> String {
     match (port.own_rate, port.speed) {
         (Some(OwnRate::Auto), 0) => " (auto; the speed of the link is not known)".into(),

@@ -437,7 +437,7 @@ impl SFlowTap {
                 at: cx.now(),
                 ..SampleRecord::default()
             };
-            // Beyond the limit, what it is on the wire matters only if it counts as several.
+            // A drop beyond the limit is looked at only if it counts as several on the wire.
             if !self.limiter.allow(cx.now()) {
                 let packets = if offload { self.wire(frame, i).packets() } else { 1 };
                 self.limiter.suppress(packets as u32 - 1);

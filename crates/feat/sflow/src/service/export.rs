@@ -15,9 +15,9 @@ use thalweg_sflow::model::HostAdapters;
 use thalweg_sflow_agent::agent::{Agent, AgentConfig, BackgroundTask, Collectors};
 use thalweg_sflow_agent::host::HostPoller;
 
-/// How long a sample may wait for others to share its datagram.
+/// Time that a sample may wait for others to share its datagram.
 const MAX_DELAY: Duration = Duration::from_millis(100);
-/// How often to look whether the elected address is still the host's.
+/// Interval of checks whether the elected address is still the host's.
 const ELECTION: Duration = Duration::from_secs(30);
 
 type Shared = Rc<RefCell<Collectors>>;
@@ -27,10 +27,10 @@ pub(super) struct Exporter {
     collectors: Shared,
     agent: Option<Agent<Shared>>,
     settings: ExportSettings,
-    /// There is a collector.
+    /// True if a collector is set.
     wanted: bool,
     address: Option<IpAddr>,
-    /// When to look at the host's addresses, and who is looking.
+    /// Time to look at the host's addresses, and who is looking.
     election: Option<Instant>,
     electing: Option<BackgroundTask<Option<IpAddr>>>,
     host: HostPoller,
@@ -175,7 +175,7 @@ impl Exporter {
         }
     }
 
-    /// When [`tick`](Self::tick) should be called at the latest.
+    /// Returns the time when [`tick`](Self::tick) should be called at the latest.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let samples = self.agent.as_ref().and_then(Agent::deadline);
         samples.into_iter().chain(self.host.deadline(now)).min()

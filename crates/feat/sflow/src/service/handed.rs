@@ -8,7 +8,7 @@ use crate::ring::MAX_HEADER;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// How long a sample waits for its answer, or an answer for its sample.
+/// Time for which a sample waits for its answer, or an answer for its sample.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 /// Samples that wait, at most, and answers: as many as come in a ring. Should there be more, the
 /// oldest go.
@@ -32,7 +32,7 @@ impl Held {
 /// Samples that wait for an answer.
 #[derive(Debug, Default)]
 pub(super) struct Handed {
-    /// By number: a packet has several if segments of it were sampled.
+    /// Samples by number: a packet has several if segments of it were sampled.
     samples: HashMap<u32, Vec<Held>>,
     /// Numbers of samples in the order in which they came.
     order: VecDeque<(Instant, u32)>,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes when, each sample leaves once, with its own answer or none, and with it
+        /// Each sample leaves once, whatever comes when, with its own answer or none, and with it
         /// if both came within the time.
         #[test]
         fn samples_meet_their_answers(

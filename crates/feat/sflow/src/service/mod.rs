@@ -46,7 +46,7 @@ const LONGEST: Duration = Duration::from_millis(32);
 const BATCH: usize = 64;
 /// Samples taken before orders and counters are looked after.
 const ROUND: usize = 16_384;
-/// How long to look for samples after the last interface was disabled.
+/// Time to look for samples after the last interface was disabled.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// An interface as the service knows it.
@@ -56,11 +56,11 @@ pub struct PortSetup {
     pub view: InterfaceView,
     /// sFlow is enabled.
     pub enabled: bool,
-    /// Which of that number.
+    /// Generation of the interface of that number.
     pub generation: u32,
     /// Totals under its number before it came.
     pub born: IfTotals,
-    /// Its number among the system's devices, if any stands for it.
+    /// Its number among the system's devices, if it has one.
     pub os_index: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ pub struct Setup {
     pub netlink: NetlinkSettings,
     /// Interfaces that exist.
     pub ports: Vec<PortSetup>,
-    /// Why packets are dropped, by number.
+    /// Reasons why packets are dropped, by number.
     pub reasons: Arc<Reasons>,
     /// Maximum drop samples per second.
     pub drop_limit: u32,
@@ -145,8 +145,8 @@ impl Handle {
         self.order(Order::Setup(Box::new(setup)));
     }
 
-    /// Replaces what the service knows of one interface, with `None` once it is gone. This takes
-    /// the same time however many there are.
+    /// Replaces what the service knows of one interface, with `None` once it is gone. The time does
+    /// not depend on the number of interfaces.
     pub fn follow(&self, sw_if: SwIfIndex, port: Option<PortSetup>) {
         self.order(Order::Port(sw_if, port.map(Box::new)));
     }
@@ -180,8 +180,7 @@ impl Drop for Handle {
     }
 }
 
-/// Starts the thread, which the bell wakes then. There is one ring per worker, and what its tap
-/// counts.
+/// Starts the thread, which the bell wakes then. Each worker has one ring, and what its tap counts.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -215,7 +214,7 @@ fn keep_off(busy: &[usize]) {
     let this = Pid::from_raw(0);
     let Ok(mut allowed) = sched_getaffinity(this) else { return };
     for core in busy {
-        // A core beyond what a set can hold is none that we may use.
+        // A core beyond what a set can hold is not allowed.
         let _ = allowed.unset(*core);
     }
     if (0..CpuSet::count()).any(|core| allowed.is_set(core).unwrap_or(false)) {
@@ -224,7 +223,7 @@ fn keep_off(busy: &[usize]) {
     }
 }
 
-/// An interface, and what was heard of it.
+/// Interface, with the events about it.
 struct Port {
     setup: PortSetup,
     /// Latest pool by worker.
@@ -249,7 +248,7 @@ struct Service {
     suppressed: Vec<u64>,
     /// Without the interfaces.
     setup: Setup,
-    /// By index.
+    /// Ports by index.
     ports: Vec<Option<Port>>,
     /// Number of those with sFlow.
     sampled: usize,
@@ -262,11 +261,11 @@ struct Service {
     polled_until: u64,
     /// Some interface has sFlow.
     enabled: bool,
-    /// How long to look for samples although none has.
+    /// Time until which to look for samples although none comes.
     linger_until: Option<Instant>,
     /// Room for the records of the sample in hand.
     records: Vec<FlowRecord<'static>>,
-    /// When rings were last left, if there was something in them.
+    /// Time when rings were last left, if something was in them.
     looked: Option<Instant>,
 }
 
@@ -363,7 +362,7 @@ impl Service {
         drained
     }
 
-    /// How long to sleep; `None` until there is an order.
+    /// Returns the time to sleep; `None` until there is an order.
     fn timeout(&self, nap: Duration) -> Option<Duration> {
         let now = clock::now();
         let until = |at: Instant| at.saturating_duration_since(now);
@@ -459,7 +458,7 @@ impl Service {
         }
     }
 
-    /// Drops all samples that there are.
+    /// Drops all pending samples.
     fn discard(&mut self) -> usize {
         let mut total = 0;
         for ring in &mut self.rings {
@@ -565,8 +564,7 @@ mod tests {
         }
     }
 
-    /// The service sleeps for good, as no interface has sFlow: samples that come all the same are
-    /// dropped.
+    /// The service sleeps, as no interface has sFlow: samples that still come are dropped.
     #[test]
     fn many_samples_wake_the_service() {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
@@ -598,7 +596,7 @@ mod tests {
         let cores = |set: CpuSet| -> Vec<usize> {
             (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap()).collect()
         };
-        // In a thread of its own, since other tests run on this one.
+        // The test has a thread of its own, since other tests run on this one.
         let test = std::thread::spawn(move || {
             let all = cores(of_this());
             keep_off(&all);

@@ -19,7 +19,7 @@ use thalweg_sflow_agent::netlink::{
 
 use super::PortSetup;
 
-/// How long until a channel is tried again.
+/// Time until a channel is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 /// Full duplex.
 const FULL_DUPLEX: u32 = 1;
@@ -32,7 +32,7 @@ struct Line {
     before: SendStats,
 }
 
-/// Why a channel is closed.
+/// Reason why a channel is closed.
 enum Closed {
     /// The channel was not needed.
     Unused,
@@ -45,7 +45,7 @@ enum Closed {
 pub struct LineStatus {
     /// Messages sent and failed.
     pub stats: SendStats,
-    /// Why nothing can be sent.
+    /// Reason why nothing can be sent.
     pub closed: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Sampled<'a> {
     pub protocol: HeaderProtocol,
     /// The interface whose sampler took it.
     pub source: u32,
-    /// Which of that number.
+    /// Generation of the interface of that number.
     pub generation: u32,
     /// Samples that the interface has lost since it is there.
     pub drops: u64,
@@ -101,7 +101,7 @@ pub(super) struct Netlink {
     samples: Line,
     counters: Line,
     drops: Line,
-    /// When it was last begun to send.
+    /// Time of the last begin of sending.
     since: Instant,
     /// The second since then whose status was sent.
     second: Option<u64>,
@@ -255,7 +255,7 @@ impl Netlink {
         true
     }
 
-    /// From here on, losses of interfaces below `ports` are reported.
+    /// Starts to report losses of interfaces below `ports`.
     pub(super) fn set_ports(&mut self, ports: usize) {
         self.reported.resize(ports, Reported::default());
     }

@@ -23,7 +23,7 @@ use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::bytes::get_be16;
 
-/// Where to ask how packets are routed, and which sub-interface they come by.
+/// Sources of how packets are routed, and of the sub-interface that they come by.
 pub(crate) struct Guide {
     interfaces: Option<Arc<Snapshot<IfTable>>>,
     entries: Option<Arc<DpoTable>>,
@@ -75,7 +75,7 @@ impl Guide {
         len.map_or(0, u32::from)
     }
 
-    /// How a packet was routed that had these addresses; `None` if it was not.
+    /// Returns how a packet with these addresses was routed; `None` if it was not.
     fn router(
         &self,
         guard: &Guard<'_>,
@@ -99,7 +99,7 @@ impl Guide {
 /// VLAN and priority of a packet when it came or left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Vlan {
-    /// Not known, or it did not come or leave.
+    /// Unknown, or the packet did not come or leave.
     Unknown,
     /// The tag, or none.
     Known(Option<u16>),
@@ -249,7 +249,7 @@ impl Service {
             return None;
         };
         if record.cause != Cause::Received {
-            // How it came is not known.
+            // The way in is unknown.
             let output = head.labels();
             if !output.is_empty() {
                 let next_hop = self.guide.entries().and_then(|e| e.get(Dpo(entry)).next_hop());
@@ -269,7 +269,7 @@ impl Service {
         Some((labels::prefix_name(destination, len), len))
     }
 
-    /// Where a packet went.
+    /// Returns the output of a packet.
     fn output(&self, disposition: Disposition) -> Interface {
         match disposition {
             Disposition::Unknown | Disposition::Pending { .. } | Disposition::Elsewhere(_) => {

@@ -1,9 +1,9 @@
-//! How much is taken of each worker's ring when all hold more than can be taken.
+//! Share that is taken of each worker's ring when all hold more than can be taken.
 //!
 //! Rings that are never empty would lose in proportion to their room, not to what comes: one with
 //! half of the samples would keep as many as one with the other half and more, and lose next to
-//! none. So each gets turns in proportion to what its worker had to offer recently, lost samples
-//! included, and all lose the same share.
+//! none. Each ring therefore gets turns in proportion to what its worker had to offer recently,
+//! lost samples included, and all lose the same share.
 
 use super::BATCH;
 use crate::stats::TapStats;
@@ -28,7 +28,7 @@ impl Shares {
         Shares { taps, offered, turns }
     }
 
-    /// How many samples to take of a worker in its turn.
+    /// Returns the number of samples to take of a worker in its turn.
     #[inline]
     pub(super) fn turn(&self, worker: usize) -> usize {
         self.turns[worker]
@@ -48,7 +48,7 @@ impl Shares {
             let came = total.saturating_sub(*before);
             *before = total;
             let part = (together * u128::from(came) + u128::from(all) / 2) / u128::from(all);
-            // Whoever has few has a turn, too.
+            // A worker with few has a turn, too.
             *turn = (part as usize).clamp(1, BATCH * self.taps.len());
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 
-/// Why packets are dropped, with what new nodes have of it.
+/// Returns the reasons why packets are dropped, with those of new nodes.
 fn renew_reasons(c: &Control) -> Arc<Reasons> {
     let state = c.state::<SFlow>();
     if state.borrow().reasons_of != Some(c.node_changes()) {
@@ -24,7 +24,7 @@ fn renew_reasons(c: &Control) -> Arc<Reasons> {
 fn port_setup(c: &Control, state: &SFlow, sw_if: SwIfIndex) -> Option<PortSetup> {
     let Identity { generation, born, .. } = *state.identities.get(&sw_if)?;
     let view = interface::view(c, sw_if).ok()?;
-    // Where none has a twin, programs are given the router's numbers as the system's.
+    // Without any twin, programs are given the router's numbers as the system's.
     let os_index = view.twin.or_else(|| state.twins.is_empty().then_some(sw_if.get()));
     let enabled = state.ports.contains_key(&sw_if);
     Some(PortSetup { view, enabled, generation, born, os_index })

@@ -36,8 +36,8 @@ pub struct Seen {
     pub owner: AtomicUsize,
 }
 
-/// To be delivered, or dropped; other numbers are an output node, with these added, above 32 bits
-/// with an interface.
+/// Packet that is delivered, or dropped; other numbers are an output node, with these added, above
+/// 32 bits with an interface.
 pub const DELIVER: u64 = 0;
 pub const DROP: u64 = 1;
 const NODES: u64 = 2;

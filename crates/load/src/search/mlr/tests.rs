@@ -15,7 +15,7 @@ struct Device {
     stalls: f64,
     /// Share of its capacity that it has in its first two trials.
     cold: f64,
-    /// After a loss it keeps this share of its capacity until a trial without.
+    /// Share of its capacity that it keeps after a loss until a trial without.
     after_loss: f64,
     state: u64,
     made: usize,
@@ -111,7 +111,7 @@ fn stalls_of_a_few_trials_do_not_lower_the_result() {
     let mut device = Device { stalls: 0.2, ..Device::of(2e6) };
     let (found, _) = search(&both(10e6), &mut device);
     assert!((found[0].lower.unwrap() / 2e6 - 1.0).abs() < 0.01, "{found:?}");
-    // By one trial of 60 s without loss, as RFC 2544 has it, they do.
+    // Stalls do lower it with one trial of 60 s without loss, as in RFC 2544.
     let mut device = Device { stalls: 0.5, state: 3, ..Device::of(2e6) };
     let (found, _) = search(&Search::new(1e3, 10e6, vec![Goal::throughput()]), &mut device);
     assert!(found[0].lower.is_none_or(|lower| lower < 1.9e6), "{found:?}");

@@ -15,7 +15,7 @@ struct Faults {
     lose: u64,
     repeat: u64,
     delay: u64,
-    /// By how many nanoseconds at most.
+    /// Maximum number of nanoseconds.
     by: u64,
     damage: u64,
     seed: u64,
@@ -241,7 +241,7 @@ fn long_gaps_and_delays_are_not_mistaken() {
         assert_eq!(missing[..3], wanted);
         assert_eq!((missing.len(), complete), (4, true));
     }
-    // Before the first one there is none.
+    // Nothing has arrived before the first one.
     let seen = super::super::order::Seen::default();
     assert_eq!(seen.full(0xff_ffff, 24), None);
 }

@@ -1,4 +1,4 @@
-//! When packets are sent.
+//! Times when packets are sent.
 
 use super::super::*;
 use super::fields::udp;

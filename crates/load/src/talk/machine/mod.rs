@@ -14,7 +14,7 @@ use super::wheel::{Clock, Wheel};
 use super::{Plan, Program, Protocol, TcpTimes};
 use crate::{Micros, Sink};
 
-/// Which addresses belong to a slot.
+/// Addresses that belong to a slot.
 #[derive(Debug)]
 pub(super) enum Ends {
     /// Ends of a client: its number follows from the slot.
@@ -61,18 +61,18 @@ pub(super) struct Syn {
     pub(super) mss: Option<u16>,
 }
 
-/// How a conversation ended.
+/// End of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Ended as its program says.
     Completed,
-    /// By the other side's RST.
+    /// Reset by the other side's RST.
     Reset,
-    /// By the program's.
+    /// Reset by the program's.
     Aborted,
     /// Given up.
     Lost,
-    /// By the tester.
+    /// Given up by the tester.
     Abandoned,
 }
 
@@ -111,8 +111,8 @@ pub(super) struct Machine {
     turn: Micros,
 }
 
-/// The smallest segment size that is taken from others, as Linux has it: it holds for all
-/// connections, and with less they would be headers only.
+/// Smallest segment size that is taken from others, as in Linux: it holds for all connections, and
+/// with less they would be headers only.
 const LEAST_MSS: u16 = 48;
 /// Congestion window after a loss that acknowledgements show, in segments: the least that RFC 5681
 /// §3.2 leaves.

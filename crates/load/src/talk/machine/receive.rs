@@ -143,7 +143,7 @@ impl Machine {
         out: &mut impl Sink,
     ) -> bool {
         let tcb = &mut self.slots[number as usize];
-        // After going back, the other side may have more than was sent since.
+        // The other side may have more than was sent since, after going back.
         let last = tcb.end.wrapping_add(u32::from(tcb.has(flag::FIN_QUEUED)));
         let new = after(segment.ack, tcb.una);
         if new > after(last, tcb.una) {
@@ -294,7 +294,7 @@ impl Machine {
         tcb.state = State::TimeWait;
         let until = clock(now).wrapping_add(clock(self.times.time_wait));
         tcb.until = until;
-        // Now that the slot is at hand; what is filed earlier would only be put back.
+        // The slot is at hand here; what is filed earlier would only be put back.
         self.wheel.file(&mut self.slots, number, until);
     }
 }

@@ -9,7 +9,7 @@ use super::{End, Machine, after, clock};
 use crate::{Micros, Sink};
 
 impl Machine {
-    /// Runs the program as far as it goes, sends what there is to send, and sets the timer.
+    /// Runs the program as far as it goes, sends what is ready, and sets the timer.
     #[inline]
     pub(super) fn go_on(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
         let tcb = &self.slots[number as usize];
@@ -144,7 +144,7 @@ impl Machine {
         tcb.nxt = tcb.una;
         tcb.cwnd = cwnd;
         tcb.sent = clock(now);
-        // With a closed window, one byte asks whether it is open again (RFC 9293 §3.8.6.1).
+        // One byte asks whether a closed window is open again (RFC 9293 §3.8.6.1).
         if tcb.window == 0 && after(tcb.end, tcb.una) > 0 {
             let seq = tcb.una;
             tcb.nxt = seq.wrapping_add(1);

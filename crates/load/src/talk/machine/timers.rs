@@ -172,7 +172,8 @@ impl Machine {
                     tcb.set(flag::RETRIED);
                     tcb.clear(flag::TIMED);
                     tcb.sent = clock(now);
-                    // Also the initial one, if a SYN or its answer was lost (RFC 5681 §3.1).
+                    // The initial window is reduced, too, if a SYN or its answer was lost (RFC 5681
+                    // §3.1).
                     tcb.cwnd = AFTER_TIMEOUT;
                     self.counts.syn_retries += 1;
                     let first = tcb.una;

@@ -111,7 +111,7 @@ Examples:
 
 The status is 0 if a rate was found, 1 if no rate was good, 3 if the tester was the limit.";
 
-/// How often a trial that the tester has spoiled is repeated.
+/// Number of times that a trial that the tester has spoiled is repeated.
 const REPEATS: usize = 3;
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;
@@ -304,8 +304,8 @@ fn iterate(
     Ok(())
 }
 
-/// Runs a command of the user's to its end, or until the user has had enough. Its status says
-/// nothing about the device.
+/// Runs a command of the user's to its end, or until the user has had enough. Its status does not
+/// judge the device.
 fn attend(command: &str, stopped: &dyn Fn() -> bool) {
     let Ok(mut child) = std::process::Command::new("sh").args(["-c", command]).spawn() else {
         return;

@@ -66,7 +66,7 @@ fn processes() -> impl Iterator<Item = String> {
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// This process and those that started it.
+/// Returns this process and its ancestors.
 fn ancestors() -> Vec<String> {
     let mut all = Vec::new();
     let mut next = Some(std::process::id().to_string());

@@ -101,7 +101,7 @@ pub(super) struct Lab {
     device: Netns,
 }
 
-/// How much of the machine a device has.
+/// Share of the machine that a device has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     /// Processors.
@@ -143,7 +143,7 @@ impl Size {
     }
 }
 
-/// How a lab is made.
+/// Description of a lab to make.
 pub(super) struct Wanted<'a> {
     pub(super) kind: Kind,
     pub(super) set: Set,

@@ -43,7 +43,6 @@ impl Ports {
         self.0.iter().flatten().map(String::as_str)
     }
 
-    /// The pairs.
     pub(crate) fn pairs(&self) -> Vec<[&str; 2]> {
         self.0.iter().map(|pair| pair.each_ref().map(String::as_str)).collect()
     }
@@ -58,8 +57,8 @@ impl Ports {
         self.names().try_for_each(|name| ways.check("--ports", name, even_needed))
     }
 
-    /// Says which of them are down, and has these set down again when the guard ends: the tester
-    /// sets all of them up.
+    /// Lists those that are down, and sets them down again when the guard ends: the tester sets all
+    /// of them up.
     ///
     /// # Errors
     /// If the guard cannot start.

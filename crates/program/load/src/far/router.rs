@@ -1,4 +1,4 @@
-//! This router, as a process of its own.
+//! The router as a process of its own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Router {
         );
         let list: Vec<String> = processors.iter().map(usize::to_string).collect();
         let cpu = match processors.first() {
-            // The machine's only one is everybody's.
+            // The machine's only one is shared by all.
             Some(0) => String::new(),
             _ => format!("cpu {{ corelist-workers {} }}", list.join(",")),
         };

@@ -256,7 +256,7 @@ mod tests {
         Ok((ns, other))
     }
 
-    /// Why an interface is refused; empty if it is not.
+    /// Returns the reason why an interface is refused; empty if it is not.
     fn why(ns: &Netns, name: &str) -> Result<String> {
         ns.run(|| {
             let ways = Ways::read()?;
@@ -387,7 +387,7 @@ mod tests {
             for (own, peer, more) in [
                 ("10.9.0.1/24", "10.9.0.2/24", None),
                 ("2001:db8:9::1/64", "2001:db8:9::2/64", None),
-                // Not on the link, and by a route of one host.
+                // The address is not on the link, and a route of one host leads to it.
                 ("10.9.0.1/24", "192.0.2.7/32", Some("route add 192.0.2.7/32 via 10.9.0.2")),
             ] {
                 let (ns, other) = machine(2)?;
@@ -419,7 +419,7 @@ mod tests {
             Ok(())
         }
 
-        /// An address of another namespace says nothing of this one.
+        /// An address of another namespace does not concern this one.
         fn a_session_elsewhere_has_no_way_here() {
             let (ns, _other) = machine(1)?;
             ns.ip("address add 10.9.0.1/24 dev p0")?;

@@ -5,14 +5,14 @@ use thalweg_device_load::DirectionReport;
 use crate::blame::Place;
 use crate::spot::{Drops, Missing, Side};
 
-/// Share of packets that the tester may fail to send; with more, the trial says nothing of the
+/// Share of packets that the tester may fail to send; with more, the trial does not judge the
 /// device.
 const UNSENT: f64 = 1e-4;
 /// Bytes of a packet on the wire beyond those counted: the FCS; with preamble and gap.
 pub(super) const FCS: u64 = 4;
 pub(super) const WIRE: u64 = FCS + 20;
 
-/// How a trial went.
+/// Outcome of a trial.
 pub(crate) struct StreamTrial {
     /// Length of its window in seconds.
     pub(crate) seconds: f64,
@@ -34,7 +34,7 @@ pub(crate) struct First {
     pub(crate) way: String,
     /// Its number in its stream.
     pub(crate) number: u64,
-    /// When it was due, since the window began, in nanoseconds.
+    /// Time when it was due, since the window began, in nanoseconds.
     pub(crate) due: u64,
     pub(crate) place: Place,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Sum {
     pub(crate) sent: u64,
     /// Packets of the window that were sent: as many as `sent`, unless some have no tags.
     pub(crate) window: u64,
-    /// Not sent, because the tester was late, and because it had no room.
+    /// Packets that were not sent, because the tester was late, and because it had no room.
     pub(crate) late: u64,
     pub(crate) refused: u64,
     pub(crate) received: u64,

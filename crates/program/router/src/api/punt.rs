@@ -5,10 +5,10 @@ use crate::api::message_types::Punt;
 use thalweg_api::Retval;
 
 impl Punt {
-    /// Why nothing is done.
+    /// Returns the reason why nothing is done.
     pub(super) fn refuse(&self, what: &str) -> Retval {
         match self.r#type.known() {
-            // As VPP answers for what it cannot do.
+            // VPP answers so for what it cannot do.
             true => Retval::UNSPECIFIED.because(what),
             false => Retval::INVALID_VALUE,
         }

@@ -14,7 +14,7 @@ use thalweg_graph::{Control, EngineConfig};
 pub enum Sort {
     /// A number of this many bytes.
     Int(usize),
-    /// A number of seconds or the like.
+    /// A number, for example of seconds.
     Float,
     /// True or false.
     Bool,

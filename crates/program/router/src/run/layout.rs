@@ -1,4 +1,4 @@
-//! From the startup configuration to the layout of the engine: threads on cores, buffers.
+//! Translates the startup configuration into the layout of the engine: threads on cores, buffers.
 
 use std::fs;
 use thalweg_buffer::PoolConfig;

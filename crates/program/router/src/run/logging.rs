@@ -1,4 +1,4 @@
-//! Where the router's log goes.
+//! Targets of the router's log.
 
 use std::fmt::{self, Write as _};
 use std::fs::OpenOptions;
@@ -35,7 +35,7 @@ impl<S: tracing::Subscriber> Layer<S> for Keep {
     }
 }
 
-/// This crate, as events name it.
+/// Name of this crate in events.
 const OWN: &str = env!("CARGO_CRATE_NAME");
 
 /// The class of an event: the crate that it is from. This crate is the router as a whole.

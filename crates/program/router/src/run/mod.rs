@@ -144,7 +144,7 @@ pub enum RunError {
     /// Another part that cannot be started.
     #[error("cannot start: {0}")]
     Start(String),
-    /// With `--strict`, something of the configuration file could not be applied.
+    /// A part of the configuration file could not be applied, with `--strict`.
     #[error("--strict: not all of the configuration file could be applied; the log says what")]
     Strict,
     /// Packet buffers leaked.
@@ -170,7 +170,7 @@ fn file<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Run
 }
 
 /// Serves the binary API of a router that another program runs, below `dir` until the result is
-/// dropped. That program calls [`poll`] and [`Control::run_once`] in turn.
+/// dropped. The program calls [`poll`] and [`Control::run_once`] in turn.
 ///
 /// # Errors
 /// If there cannot be such a socket.
@@ -308,7 +308,7 @@ fn run(
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     notes.iter().for_each(|note| tracing::warn!("{note}"));
     instead.iter().for_each(|why| tracing::error!("configuration: {why}"));
-    // For as long as the router runs.
+    // The lock is held as long as the router runs.
     let _awake = config.cpu.latency.and_then(|micros| match latency::ask(micros) {
         Ok(file) => Some(file),
         Err(e) => {

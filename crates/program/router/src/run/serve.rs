@@ -67,7 +67,7 @@ fn release(cli: &mut Cli, c: &mut Control) {
         cli.main.handle(c, job);
     }
     for job in std::mem::take(&mut cli.held_api) {
-        // Not at once: it may have a command for the command line, which is at work here.
+        // The call is put off: it may have a command for the command line, which is at work here.
         c.remote().submit(|c| serve_api(c, job));
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn run_script(c: &mut Control, path: &Path) {
             }
         }
         if status.is_some() {
-            // Not at once: this runs inside the command line.
+            // The end is put off: this runs inside the command line.
             remote.submit(release_held);
         }
         Ok::<(), Gone>(())
@@ -153,7 +153,7 @@ pub(super) fn run_script(c: &mut Control, path: &Path) {
     cli.main.handle(c, CliJob::new(Request::Run { line }, reply));
 }
 
-/// Where the command line listens.
+/// Returns the addresses at which the command line listens.
 pub(super) fn addresses(config: &StartupConfig, runtime_dir: &Path) -> Listen {
     match &config.unix.cli_listen {
         Some(CliListen::Tcp { host, port }) if host.contains(':') => {

@@ -90,7 +90,7 @@ impl Drop for LastLines {
     }
 }
 
-/// How far the router has come in its end.
+/// Progress of the router's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Stage {

@@ -25,16 +25,16 @@ use super::nat_statistics::NatCounters;
 use super::node_statistics::{Errors, Nodes};
 use crate::metrics::state::Nat;
 
-/// Bytes of the segment unless it is said otherwise; they are used as they are needed.
+/// Default size of the segment in bytes, which are used as needed.
 const DEFAULT_SIZE: u64 = 32 << 20;
-/// How old values of interfaces and errors may be.
+/// Maximum age of the values of interfaces and errors.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How old those of nodes may be unless it is said otherwise.
+/// Maximum age of those of nodes unless another is set.
 const NODE_PERIOD: Duration = Duration::from_secs(10);
-/// How many nodes have links to their counters unless all are asked for: the room is for
+/// Number of nodes that have links to their counters unless all are asked for: the room is for
 /// interfaces, each of which has two nodes.
 const LINKED_NODES: usize = 4096;
-/// How long a client may wait for the main thread to bring values up to date.
+/// Time that a client may wait for the main thread to bring values up to date.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Permissions of the socket: for its owner and group.
 const MODE: u32 = 0o660;
@@ -98,7 +98,7 @@ struct Statistics {
     counters: Vec<IfSlot>,
     /// Interfaces as they are in the segment, with the links to their counters.
     interfaces: Vec<Option<(String, Vec<Slot>)>>,
-    /// Which of them are counted, and a digest of what they had counted then.
+    /// Choice of those that are counted, and a digest of what they had counted then.
     turns: Turns,
     digests: Vec<Option<u64>>,
     /// Interfaces that may have come or gone since.
@@ -111,7 +111,7 @@ struct Statistics {
     arp: [Slot; ARP.len()],
     /// Counters of neighbour discovery by interface.
     nd: [Slot; ND.len()],
-    /// The segment is full, and this was said.
+    /// True once a full segment was logged.
     full: bool,
 }
 
@@ -162,7 +162,7 @@ pub(super) fn start(
     c.subscribe(|c, _: &thalweg_feat_nat44::state::RolesChanged| {
         let state = c.state::<Statistics>();
         let Statistics { nat, segment, .. } = &mut *state.borrow_mut();
-        // If there is no room, the next refresh says so.
+        // The next refresh reports missing room.
         let _ = nat.describe(c, segment);
     });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));
@@ -334,7 +334,7 @@ impl Statistics {
         });
     }
 
-    /// Copies the counters of ARP and neighbour discovery. There are some only where hosts are, but
+    /// Copies the counters of ARP and neighbour discovery. Only interfaces with hosts have any, and
     /// these are few.
     fn count_neighbors(&self, c: &Control) {
         let (arp, nd) = (c.shared::<ArpCounters>(), c.shared::<NdCounters>());
@@ -484,7 +484,7 @@ fn digest(so_far: u64, t: &IfTotals) -> u64 {
 /// Interfaces that are looked at in turn each time; there may be 65,536.
 const PER_TURN: usize = 4096;
 
-/// Which interfaces are looked at: those that had counted when they were looked at last, and a
+/// Interfaces that are looked at: those that had counted when they were looked at last, and a
 /// number of the others, one after the other.
 #[derive(Default)]
 struct Turns {
@@ -521,7 +521,7 @@ pub(super) fn slots<const N: usize>(
     for name in names {
         made.push(make(name)?);
     }
-    // As many as there are names.
+    // One slot is made per name.
     Ok(std::array::from_fn(|i| made[i]))
 }
 

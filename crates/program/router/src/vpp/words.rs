@@ -11,7 +11,7 @@ use thalweg_graph::Control;
 pub struct Word {
     /// Its path.
     pub path: &'static str,
-    /// Why there is nothing: the line that it prints.
+    /// Reason why nothing is shown: the line that it prints.
     pub why: &'static str,
 }
 
@@ -38,7 +38,7 @@ impl Command<Control> for Word {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        // Whatever part of nothing was meant.
+        // Arguments do not matter.
         let _ = args.rest();
         out.json(serde_json::json!({ "nothing": self.why }));
         out.line(self.why);

@@ -1,5 +1,5 @@
-//! A full disk: what was there stays, nothing half is left, and all is said. And an apply that is
-//! cancelled.
+//! A full disk: what was there stays, nothing half is left, and each failure is reported. One apply
+//! is cancelled.
 
 use crate::router::{ONE, Router, same};
 use std::fs;
@@ -41,7 +41,7 @@ fn with_small_disk(name: &str, body: impl FnOnce(&Path)) {
 /// Fills a disk; returns the file that does it.
 fn fill(disk: &Path) -> PathBuf {
     let file = disk.join("ballast");
-    // As much as goes.
+    // Write until the disk is full.
     let _ = fs::write(&file, vec![1; 1 << 20]);
     assert!(fs::write(disk.join("more"), [1; 4096]).is_err(), "not full");
     let _ = fs::remove_file(disk.join("more"));
@@ -139,7 +139,7 @@ fn a_cancelled_apply_goes_back() {
             router.c.run_once(Some(Duration::from_millis(1)));
             assert!(matches!(progress, Progress::Running(_)), "not cancelled in between");
         };
-        // Before it has done anything, and after it has added some routes.
+        // The disk is full before it has done anything, and after it has added some routes.
         step(&mut router);
         if let Some(wanted) = routes {
             let has = |router: &Router| {

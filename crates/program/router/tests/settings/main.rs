@@ -1,4 +1,4 @@
-//! Whatever a command sets, the configuration shows, and a router made from it has.
+//! The configuration shows all that commands set, and a router made from it has all of it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -41,9 +41,9 @@ fn every_command_is_a_setter_or_an_action() {
     router.stop();
 }
 
-/// How a command that sets or makes something, and has nothing to dump, is seen to do so.
+/// Proof that a command does its work if it has nothing to dump.
 enum Proof {
-    /// After the first line, the second changes what the third shows.
+    /// The second line changes what the third shows, after the first line.
     Shows(&'static str, &'static str, &'static str),
     /// A line that would change anything is refused, as the first line is.
     Refuses(&'static str),
@@ -118,7 +118,7 @@ fn setters_of_devices_are_in_the_scenario_of_documents() {
     }
 }
 
-/// Words that take back, or say what is so anyway: they are typed on the way back.
+/// Words that take back, or repeat a default: they are typed on the way back.
 const BACK: &[&str] = &[
     "all",
     "default",
@@ -301,7 +301,7 @@ fn a_command_that_fails_leaves_all_as_it_was() {
     router.run("set interface ip address pg0 10.0.0.1/24\nset interface state pg0 up");
     let before = router.dump();
     let file = router.dir.path().join("bad.yaml");
-    // There is no such device.
+    // The device does not exist.
     let text = "
 interfaces:
   pg0: {addresses: [10.0.7.1/24], mtu: 1400}
@@ -337,7 +337,7 @@ fn vppcfgs_mark_stays_where_a_document_does_not_speak_of_it() {
     router.stop();
 }
 
-/// Before the first packet, and not before what they need.
+/// Features start before the first packet, and not before what they need.
 #[test]
 fn a_document_restores_sessions_of_nat44_before_interfaces_are_up() {
     let _one = ONE.lock();

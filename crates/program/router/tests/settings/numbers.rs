@@ -1,6 +1,5 @@
 //! No number leaves its width: each number of each example, and each field of each request, becomes
-//! those at the ends of all types. Debug builds stop at sums and products that do not fit, and at
-//! times that there are none of.
+//! those at the ends of all types. Debug builds stop at sums, products and times that do not fit.
 
 use crate::router::{ONE, Router};
 use crate::setters::SETTERS;
@@ -102,8 +101,8 @@ fn others(line: &str, from: usize) -> Vec<String> {
     each.collect()
 }
 
-/// The router as it was, or another one: what was done twice has to be taken back twice, and no
-/// document says so.
+/// The router as it was, or another one: what was done twice has to be taken back twice, which no
+/// document can express.
 fn back(mut router: Router, base: &Document) -> Router {
     let file = router.dir.path().join("base.yaml");
     std::fs::write(&file, base.to_yaml().unwrap()).unwrap();

@@ -131,7 +131,7 @@ fn run(router: &mut Router, steps: &[Step], dice: &mut Dice) {
     let mut done: HashSet<&str> = HashSet::new();
     let mut left: Vec<&Step> = steps.iter().collect();
     let first = |step: &Step, done: &HashSet<&str>| {
-        // By nature of the commands: a default is for what is made later, an index too.
+        // The commands' nature explains these: a default is for what is made later, an index too.
         let default = step.key.starts_with("bridge bd") && !step.key[7..].contains(' ');
         let index = step.key.strip_prefix("interface ").map(|name| format!("index {name}"));
         let missing = |key: &str| keys.contains(key) && !done.contains(key);

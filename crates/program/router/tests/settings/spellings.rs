@@ -1,5 +1,5 @@
-//! Settings are compared by meaning: a document that says a thing in another way than the router
-//! writes it is in force once applied, and says nothing new where that thing is so.
+//! Settings are compared by meaning: a document that writes a setting in another way than the
+//! router is in force once applied, and plans nothing if the setting is in force.
 //!
 //! Documents of all setters are changed at random: words change places, numbers, addresses and
 //! names get other spellings, lists and keys another order, a list of one becomes its part. Most of
@@ -13,7 +13,7 @@ use thalweg_graph::Control;
 use thalweg_program_router::configuration::catalog;
 use thalweg_testkit::sized;
 
-/// Values that can be said in another way.
+/// Values that have several spellings.
 fn can_change(node: &Node) -> bool {
     match &node.value {
         Value::Text(_) | Value::Int(_) | Value::List(_) => true,

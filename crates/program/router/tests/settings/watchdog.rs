@@ -185,7 +185,7 @@ const OF_WORKERS: &[(&str, &str)] = &[
     ("", "packet-generator disable-stream"),
 ];
 
-/// How long a worker is late.
+/// Time for which a worker is late.
 const LATE: Duration = Duration::from_millis(300);
 
 #[test]

@@ -50,7 +50,7 @@ fn what_is_not_confirmed_goes_back_whatever_was_typed() {
     router.run("create loopback interface\nconfig commit");
     let saved = router.dump();
     router.run("config commit confirm 1\nset interface state loop0 down");
-    // Once a value that no document could have kept all from going back.
+    // A value that no document could have must not keep all from going back.
     let refused = error(&mut router, "create loopback interface mac 01:00:5e:00:00:01");
     assert!(refused.contains("not a unicast MAC address"), "{refused}");
     router.run("create loopback interface");
@@ -118,7 +118,7 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     same(&first, &second.dump(), "the second start");
     second.stop();
 
-    // Strictly, nothing of it is taken.
+    // Strictly, no part of it is taken.
     let wrong = catalog().unwrap().read("f.yaml", DAMAGED).unwrap_err().to_string();
     assert!(wrong.contains("f.yaml:3:14: interfaces.pg1.mtu: "), "{wrong}");
     let refused = error(&mut router, "config apply");
@@ -132,7 +132,7 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     router.stop();
 }
 
-/// A file to save sessions to says nothing without how often, nor the other way round.
+/// A file for sessions needs an interval, and the interval a file.
 #[test]
 fn half_of_a_setting_is_refused() {
     for (half, other) in [("file: /tmp/sessions", "every"), ("every: 5", "file")] {

@@ -150,7 +150,7 @@ fn a_pool_that_is_counted_outweighs_counters_of_something_else() {
         (report.basis, feed.talkers.total().0.value.round())
     };
     assert_eq!(pools(&mut feed, false), (ScaleBasis::Pool, 100_999.0));
-    // Where the pool is the rate times the samples, it says nothing of its own.
+    // Pools that equal the rate times the samples add nothing.
     let mut feed = Feed::new(100);
     assert_eq!(pools(&mut feed, true), (ScaleBasis::Counters, 60_000.0));
 }
@@ -169,7 +169,7 @@ fn the_number_of_conversations_is_limited() {
     assert_eq!(feed.talkers.total().0.samples, 0);
 }
 
-/// Whoever sends datagrams can make up any number of sources.
+/// A sender of datagrams can make up any number of sources.
 #[test]
 fn the_number_of_sources_is_limited() {
     let mut feed = Feed::new(10);

@@ -172,7 +172,7 @@ pub fn an_interface_that_is_down_receives_nothing_then_or_later(outside: Box<dyn
     }
     for round in 0..3 {
         b.up(0, false);
-        // Not one of them is a loss, however many there are.
+        // None of them is a loss, however many come.
         b.send(0, &frames(1, b.can.burst as u32, 1000));
         let (t, marks) = (b.totals(0), round * b.marks());
         assert_eq!((t.rx_packets, t.rx_miss, t.drops), (marks, 0, 0));
@@ -392,8 +392,7 @@ pub fn a_device_that_comes_back_is_used_as_before(outside: Box<dyn Outside>) {
         let (queues, mac) = (b.queues(0), b.view(0).mac);
         b.send(0, &frames(0, 20, 100));
         b.unplug(0);
-        // Frames that it has received before leave as ever, and those that it is to send are
-        // dropped.
+        // Frames received before leave as usual; frames that it would send are dropped.
         let before = b.dropped();
         b.send(1, &frames(0, 20, 100));
         b.until("drops", |b| b.dropped() == before + 20);
@@ -530,7 +529,7 @@ pub fn an_interface_is_deleted_while_its_device_is_away(outside: Box<dyn Outside
         if round % 2 == 0 {
             b.unplug(0);
         } else {
-            // The router has not heard of it.
+            // The router has no event of it.
             b.outside.unplug(0);
         }
         b.delete(0);

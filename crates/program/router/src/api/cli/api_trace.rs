@@ -19,15 +19,15 @@ pub struct ApiTrace;
 /// The command.
 pub static COMMAND: ApiTrace = ApiTrace;
 
-/// Where files without a directory are.
+/// Directory of files that are named without one.
 const DIRECTORY: &str = client::FOR_ALL;
 /// Recorded requests: what others have sent.
 const TRACES: Kind = Kind { name: "an API trace", magic: &[], is_foreign: true };
 /// Requests that can be kept at most.
 const MAX_ITEMS: u64 = 1 << 20;
-/// How long requests are replayed before other work gets its turn.
+/// Time to replay requests before other work gets its turn.
 const SLICE: Duration = Duration::from_millis(2);
-/// How often the command looks whether they are done.
+/// Interval in which the command looks whether they are done.
 const LOOK: Duration = Duration::from_millis(5);
 
 const WORDS: [&str; 11] = [
@@ -155,7 +155,7 @@ fn path(name: &str) -> PathBuf {
     if name.contains('/') { name.into() } else { Path::new(DIRECTORY).join(name) }
 }
 
-/// As VPP does, and with good reason: whoever may use the command line writes as the router.
+/// VPP does the same: a user of the command line writes with the router's rights.
 fn save(
     trace: &Trace,
     name: &str,
