@@ -58,10 +58,9 @@ impl Spread {
         Spread { least: sorted[rank], most: sorted[n - 1 - rank], ..whole }
     }
 
-    /// The mean of these values, in place of the median, and between which bounds the mean of all
-    /// that could be measured lies with 95 % certainty, by drawing from the values again and again
-    /// (Efron's bootstrap): the mean of what comes in bursts, as stalls do, tells of those that a
-    /// median does not see.
+    /// Mean of these values, in place of the median, with the bounds of the true mean at 95 %
+    /// certainty, by drawing from the values again and again (Efron's bootstrap): the mean of what
+    /// comes in bursts, as stalls do, tells of those that a median does not see.
     fn of_mean(values: &[f64]) -> Spread {
         const DRAWS: usize = 4000;
         let n = values.len();

@@ -1,9 +1,9 @@
 //! Packets that come alone, and how long each takes through a forwarder.
 //!
 //! A packet is stamped by the kernel twice, by one clock: as it comes to the forwarder's interface
-//! on the left, and as it comes to the host's interface on the right, which on a virtual Ethernet
-//! pair is when it leaves the forwarder. The sockets that learn the stamps are read later, so that
-//! nobody is woken but the forwarder.
+//! on the left, and to the host's interface on the right. On a virtual Ethernet pair that is when
+//! it leaves the forwarder. The sockets that learn the stamps are read later, so that nobody is
+//! woken but the forwarder.
 
 use std::collections::BTreeMap;
 use std::io::IoSliceMut;

@@ -56,10 +56,10 @@ impl Paired {
         Spread::interval(&self.each(|off, on| (on - off) * n))
     }
 
-    /// The same of those runs of four turns, without it, with it, with it, and without it, of which
-    /// both turns without it were within [`QUIET`] of the fastest tenth of all of these; zeros if
-    /// they are fewer than [`ENOUGH`]. Turns with it have no say in which these are: what they meet
-    /// by chance counts.
+    /// Returns the same for runs of four turns (without it, with it, with it, without it) in which
+    /// both turns without it were within [`QUIET`] of the fastest tenth; zeros if they are fewer
+    /// than [`ENOUGH`]. Turns with it have no say in which these are: what they meet by chance
+    /// counts.
     pub fn added_when_quiet(&self, n: f64) -> Spread {
         let mut sorted = self.without.clone();
         sorted.sort_by(f64::total_cmp);
@@ -88,9 +88,8 @@ impl Paired {
     }
 }
 
-/// Alternates between two settings; `set` makes the first (false) or the second (true) the
-/// router's, and is called in the order of ABBA, so that a drift has no side. Worker 0 has to be
-/// busy.
+/// Alternates between two settings. `set` gives the router the first (false) or the second (true);
+/// its order is ABBA, so that a drift favours neither. Worker 0 has to be busy.
 pub fn alternate(plan: Pairing, r: &mut Router, mut set: impl FnMut(&mut Router, bool)) -> Paired {
     let mut paired = Paired::default();
     for pair in 0..plan.pairs {

@@ -347,9 +347,8 @@ fn tagged(vlan: u16, p: [u8; 64]) -> [u8; 64] {
     out
 }
 
-/// `n` sub-interfaces on each port, a neighbour and a route by each of `pg1`; packets that come by
-/// these VLANs, one after the other, each to a VLAN of the other port that has nothing to do with
-/// its own.
+/// Makes `n` sub-interfaces on each port, and a neighbour and a route by each of `pg1`. Packets
+/// come by these VLANs one after the other, each to an unrelated VLAN of the other port.
 fn vlans(r: &mut Router, n: u16, from: &[u16]) {
     r.cli("set interface mac address pg0 02:fe:00:00:00:01");
     let to = |vlan: u16| (48 << 24) + u32::from(vlan);

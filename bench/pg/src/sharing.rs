@@ -1,7 +1,7 @@
 //! Finds cache lines that threads share, from what valgrind's lackey reports of each access.
 //!
-//! Threads run in turn there, so that how often a line went from one to the other is unknown;
-//! only how often each has touched it, and that one of them has written it.
+//! Threads run in turn there: the number of moves of a line is unknown. Known are the touches of
+//! each thread, and whether one of them has written it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Result};
