@@ -1,7 +1,7 @@
 //! A soak: connections of both families come and go through address translation, through rules and
-//! by routes, and are sampled, while addresses, rules, rates and links change, and a host floods
-//! the router with neighbour discovery; at the end all that the router remembers and holds is back
-//! at zero.
+//! by routes, and are sampled. Meanwhile addresses, rules, rates and links change, and a host
+//! floods the router with neighbour discovery. At the end all that the router remembers and holds
+//! is back at zero.
 
 mod flood;
 
