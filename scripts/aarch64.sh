@@ -33,8 +33,8 @@ skipped=(
     metrics::process::tests::this_process
     # Lasts longer than it waits, and half as long as all others together.
     tests::a_million_senders_fill_the_table_and_no_more
-    # Have neighbours flushed in one slice of a millisecond; while code is translated for the first
-    # time, it takes two, between which the lab does not turn the main loop.
+    # These tests flush neighbours in one slice of a millisecond. Code that is translated for the
+    # first time takes two, between which the lab does not turn the main loop.
     arp_input::tests::an_unchanged_sender_is_reported_once_a_second
     tests::links_that_go_down_take_what_was_learned
     clear_ip_neighbors::tests::static_neighbours_stay
