@@ -17,7 +17,7 @@ use crate::tables::{Compilation, Step};
 /// Assignment to workers of the connections that rules track.
 ///
 /// Both directions must meet. With translation, the replies of a connection have another tuple,
-/// chosen so that it has the same owner; where that cannot be chosen, more has to be in one place.
+/// chosen so that it has the same owner; if that is impossible, more connections share a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Spread {
     /// Worker by the hash of the tuple.

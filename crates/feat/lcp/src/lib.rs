@@ -6,7 +6,7 @@
 //!
 //! * [`pairs`]: the pairs, by commands, messages and documents; [`table`]: as workers read them.
 //! * [`nodes`]: packets to the router that it does not handle itself go to the twin as they came;
-//!   what the kernel sends by the twin leaves by the interface as it was written, past the features
+//!   packets that the kernel sends by the twin leave by the interface as written, past the features
 //!   for output.
 //! * [`class`], [`gate`]: punted packets have classes, each with a limit per interface.
 //! * [`sync`]: the state of an interface is passed to its twin.

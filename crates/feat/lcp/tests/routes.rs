@@ -219,8 +219,8 @@ lab_test! {
         Ok(())
     }
 
-    /// The kernel asks main first of two tables that are one here; hosts on a link by a route stay
-    /// so when its protocol changes, or when the CLI says the same.
+    /// The kernel asks main first of two tables that are one here; hosts that a route puts on a
+    /// link stay there when its protocol changes, or when the CLI adds the same route.
     fn equal_routes_of_several_sources() {
         let mut r = Router::new()?;
         r.ip("route add 192.0.2.0/24 via 10.1.0.2");

@@ -142,7 +142,7 @@ impl Homes {
         Homes { ip4: cx.shared(), ip6: cx.shared() }
     }
 
-    /// Has an answer to a packet be one of the interface that it would have left by without labels,
+    /// Makes an answer come from the interface by which the packet would have left without labels,
     /// if that is in another table than the one that it came by.
     #[cold]
     pub(crate) fn answer_at(

@@ -312,8 +312,8 @@ impl Hold {
         }
     }
 
-    /// Gives up the oldest neighbours of the interface that has most, as they are weighed, and what
-    /// is held for them, for one on `sw_if`; those that do not answer first. If that is the same
+    /// Gives up the oldest neighbours of the interface with most, by weight, and the packets held
+    /// for them, for one on `sw_if`; those that do not answer go first. If that is the same
     /// interface, only those that have been silent for a moment. The main thread goes on resolving
     /// them. Several at once, as it looks at all, and a hundred times a second if it finds none.
     /// Returns whether there were any.

@@ -217,8 +217,9 @@ impl EthernetInput {
         FrameVerdict::Each(rest)
     }
 
-    /// Decides about a frame of one port whose packets have the same tags, and if that routes, go
-    /// to the same address; `None`, with nothing done, if they do not, or need a closer look.
+    /// Decides about a frame of one port whose packets have the same tags and, on a routed
+    /// interface, the same address. Returns `None`, with nothing done, if they differ or need a
+    /// closer look.
     #[inline(always)]
     fn frame_of_one_sub(&self, cx: &mut NodeCx<'_>, frame: &mut Frame) -> Option<Verdict> {
         let Iface::Uniform(port) = frame.rx() else { return None };

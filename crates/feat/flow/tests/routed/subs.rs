@@ -250,8 +250,8 @@ fn what_goes_in_use_disturbs_nothing_else() {
 }
 
 /// VLANs take turns on one index, each with a translation and rules of its own. A packet of one is
-/// never forwarded as the other's, and the first packets of a new one are neither translated nor
-/// tracked, while those of the old one never leave with their inside address.
+/// never forwarded as the other's. The first packets of a new one are neither translated nor
+/// tracked; those of the old one never leave with their inside address.
 #[test]
 fn vlans_take_turns_in_use() {
     for workers in [1, 2] {

@@ -2,8 +2,8 @@
 //! is configured to answer for, instead of flooding them.
 //!
 //! Reads: rx interface, the frame. Writes: tx interface, for sub-interfaces. Next: the port's own
-//! output node, for what was turned into its answer in place; else what `l2-fwd` would choose, or
-//! `l2-uu-fwd` for ARP if the bridge domain passes that to one port.
+//! output node, for questions that were turned into answers in place; otherwise the node that
+//! `l2-fwd` would choose, or `l2-uu-fwd` for ARP if the bridge domain passes that to one port.
 
 use crate::L2Table;
 use crate::arp_term::{self, ArpTable, ArpTopic};

@@ -66,9 +66,9 @@ pub(crate) fn restore(
     }
 }
 
-/// Undoes the last translation of a quoted packet. The answers to what it made are found by one of
-/// the session's keys, in the table where the packet would have gone; the other key has the table
-/// from which it came.
+/// Undoes the last translation of a quoted packet. Answers to the translated packet are found by
+/// one of the session's keys, in the table where the packet would have gone. The other key has the
+/// table from which it came.
 fn undo(nat: &mut Nat, l3: &mut [u8], way: Way<'_>, now: Millis) -> Option<Found> {
     let parsed = packet::parse(l3, 0);
     let Kind::Error(_) = parsed.kind else { return None };

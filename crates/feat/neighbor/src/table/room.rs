@@ -93,8 +93,8 @@ impl NeighborTable {
     }
 
     /// Returns the neighbour in some of the interfaces that makes room for a new one. A neighbour
-    /// that is only heard does for those that answer, as in RFC 6583 section 7; an interface with
-    /// more neighbours does for one with fewer; static ones never do.
+    /// that is only heard gives way to those that answer (RFC 6583 section 7), an interface with
+    /// more neighbours to one with fewer; static ones never do.
     fn replaced_by(&self, key: Key, reason: Reason, of: impl Fn(&Place) -> bool) -> Option<Key> {
         let recycle = self.sides[side(key)].config.recycle;
         let own = self.shares.get(&place(key)).map_or(0, Share::replaceable);

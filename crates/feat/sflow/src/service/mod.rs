@@ -1,6 +1,6 @@
 //! The thread `sflow-service`: drains the workers' rings, polls interface counters, and sends both.
 //!
-//! The thread sleeps a millisecond while samples flow, up to 32 when they do not, and for good
+//! The thread sleeps a millisecond while samples flow, up to 32 when they do not, and without limit
 //! while no interface has sFlow; a worker wakes it when many samples wait. The thread reads
 //! workers' counters directly and never talks to a worker.
 
