@@ -23,8 +23,8 @@ use super::work::{Wanted, Work, tunable};
 /// (RFC 9971).
 ///
 /// A connection counts as lost if it did not end as its program says, or if anything had to be
-/// sent twice. A goal is met at a rate if in more than half of its time no more was lost than the
-/// goal allows, so that a stall of the machine does not decide.
+/// sent twice. A rate meets a goal if the loss stays within the goal for more than half of the
+/// time: a stall of the machine does not decide.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
