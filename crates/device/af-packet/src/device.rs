@@ -228,7 +228,7 @@ pub(crate) const DEV_TYPE: &str = "af-packet";
 impl HostInterface {
     /// Offloads available on transmit. When the queueing discipline is bypassed, the kernel drops a
     /// GSO packet that the device cannot segment (`__dev_direct_xmit` hands back only whole
-    /// packets); only for TCP does a device report that in one flag.
+    /// packets); a device reports that in one flag for TCP only.
     fn capabilities(&self) -> Caps {
         let offload = self.offloads();
         let queued = !self.options.borrow().qdisc_bypass;

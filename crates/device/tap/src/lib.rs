@@ -3,8 +3,8 @@
 //!
 //! `host` makes the kernel's device by `/dev/net/tun`, in a network namespace if wanted, and sets
 //! it up; [`device`] makes it an interface, and makes it again when it was deleted or its namespace
-//! is back; [`nodes`] move frames, each by one system call, with the offload header that makes it
-//! one call for many TCP segments.
+//! is back. [`nodes`] move frames, each by one system call; the offload header makes that one call
+//! for many TCP segments.
 
 pub mod api;
 mod api_types;

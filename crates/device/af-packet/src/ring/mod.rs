@@ -1,9 +1,8 @@
 //! Frames in and out of a device through memory shared with the kernel.
 //!
-//! [`HostPort::open`] opens the queues of a device. A queue is a packet socket
-//! with a receive ring ([`RxRing`]), a transmit ring ([`TxRing`]) or both in one
-//! mapping; each ring is used by one thread at a time, and the [`Socket`] they
-//! share is for settings and counters.
+//! [`HostPort::open`] opens the queues of a device. A queue is a packet socket with a receive ring
+//! ([`RxRing`]), a transmit ring ([`TxRing`]) or both in one mapping. One thread at a time uses
+//! each ring; the [`Socket`] that they share is for settings and counters.
 //!
 //! **Which version.** `TPACKET_V2` delivers each frame as it arrives. `TPACKET_V3` collects frames
 //! in blocks and delivers a partly filled block only when its timer fires, up to 1 ms later: more

@@ -65,7 +65,7 @@ pub(super) fn going(name: &str) -> DeviceError {
 ///
 /// # Errors
 /// If the parent cannot have one, the number, the name or the tags are in use, an id is out of
-/// range, or the table is full; nothing has changed then.
+/// range, or the table is full. Nothing has changed then.
 pub fn create_sub(
     c: &mut Control,
     parent: SwIfIndex,

@@ -1,12 +1,11 @@
 //! Routes of a namespace, followed: the kernel's whole table, and every change of it.
 //!
 //! A thread in the namespace listens to the kernel and keeps a shadow of all routes and next-hop
-//! objects, from which the owner takes what has changed, in slices, when it likes: each destination
-//! once, as it is then. The kernel removes routes without a word when a link goes down, loses its
-//! carrier or its last address, uses hops again when that comes back, and drops notices when they
-//! are too many. After such an event all is listed again, which takes a third of a second for a
-//! million routes, and the shadow changes where it differs. A list that changed while it was read
-//! is read again.
+//! objects, from which the owner takes changes in slices, at its own pace: each destination once,
+//! as it is then. The kernel removes routes silently when a link goes down, or loses its carrier or
+//! its last address. Hops are used again when that comes back. Too many notices are dropped. After
+//! such an event all is listed again, which takes a third of a second for a million routes, and the
+//! shadow changes where it differs. A list that changed while it was read is read again.
 
 mod lists;
 mod shadow;
