@@ -1,8 +1,8 @@
 //! Several sFlow datagrams in what a capture shows as one.
 //!
-//! A sender that leaves it to its kernel or network card to cut a large send into datagrams is
-//! captured before the cut, and a receiver whose kernel puts arriving datagrams together is
-//! captured after that. Only the datagrams say where one ends: their samples hold their lengths.
+//! A capture sees a large send before the sender's kernel or network card cuts it into datagrams,
+//! and arriving datagrams after the receiver's kernel has put them together. Only the datagrams say
+//! where one ends: their samples hold their lengths.
 
 use crate::decode::Datagram;
 

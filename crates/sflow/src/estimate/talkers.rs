@@ -82,9 +82,9 @@ struct SourceKey {
     source: DataSource,
 }
 
-/// Samples with old numbers in a row that can be those of datagrams that were overtaken; more start
-/// over, though the pool went on, as with agents that restart numbering under another name and
-/// back.
+/// Maximum number of samples with old numbers in a row that count as overtaken. More of them start
+/// the count again, though the pool went on: agents may restart numbering under another name, and
+/// return.
 const MOST_BEHIND: u32 = 64;
 /// Maximum number of data sources, as a sender could make them up. Samples of more are skipped.
 const MOST_SOURCES: usize = 65_536;
