@@ -1,9 +1,9 @@
 //! A trace of requests, to be saved, shown and replayed.
 //!
-//! The file is a line of [`MAGIC`], then for each request its time (microseconds since 1970, 8
-//! bytes), the client (4), the length of the message's name with its CRC (2) and of its own fields
-//! (4), numbers in network order, then name and fields. A name with a CRC means the same in every
-//! router that knows it, whatever its message id there.
+//! The file is a line of [`MAGIC`], then the requests. Each has its time (microseconds since 1970,
+//! 8 bytes), the client (4), the length of the message's name with its CRC (2) and of its own
+//! fields (4), numbers in network order, then name and fields. A name with a CRC means the same in
+//! every router that knows it, whatever its message id there.
 
 use crate::ClientId;
 use std::cell::RefCell;

@@ -366,8 +366,8 @@ impl Frame {
         self.views[i as usize].off().saturating_sub(View::FRESH.off())
     }
 
-    /// Returns the number of bytes that nodes have put in front of what packet `i` began with when
-    /// it came from a device, or was made; 0 if none, or if they took the place of pulled ones.
+    /// Returns the number of bytes that nodes have put in front of packet `i` since it came from a
+    /// device, or was made; 0 if none, or if they took the place of pulled ones.
     #[inline]
     pub fn pushed(&self, i: u8) -> usize {
         self.check(i);

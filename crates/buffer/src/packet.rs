@@ -33,8 +33,8 @@ impl View {
 /// circle.
 ///
 /// They do not inherit what belongs to one packet: the trace and the sample go to the first of
-/// those that replace it, offload work to copies only, and the words that nodes leave for one
-/// another in the meta to none.
+/// those that replace it, and offload work to copies only. None gets the words that nodes leave for
+/// one another in the meta.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lineage {
     pub(crate) flags: Flags,

@@ -6,10 +6,10 @@
 //! <title>]
 //! ```
 //!
-//! An input makes frames of 64-byte packets as fast as it can; they pass eight hops that do not
-//! read them, one that reads 16 bytes of each, one that sends every other packet to another node if
-//! the split is enabled, and end in a sink that frees them. Prints medians of several runs, with
-//! the spread; with a third argument, only of the set-ups whose title contains it.
+//! An input makes frames of 64-byte packets as fast as it can. They pass eight hops that do not
+//! read them, one that reads 16 bytes of each, and one that sends every other packet to another
+//! node if the split is enabled. A sink frees them. Prints medians of several runs, with the
+//! spread; with a third argument, only of the set-ups whose title contains it.
 
 use std::any::Any;
 use std::time::Duration;

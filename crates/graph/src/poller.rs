@@ -187,9 +187,9 @@ fn entry(fd: RawFd) -> PollFd<'static> {
 
 fn borrow(fd: RawFd) -> BorrowedFd<'static> {
     // SAFETY: the descriptor is the waker's, which its poller holds, or belongs to an input node
-    // that lives in the same worker; if it has been closed meanwhile, the system call fails, or
-    // watches what has its number now until the worker reads its nodes' descriptors again, and
-    // nothing else happens.
+    // that lives in the same worker; if it was closed meanwhile, the system call fails, or watches
+    // the new owner of its number until the worker reads its nodes' descriptors again. Nothing else
+    // happens.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 

@@ -58,8 +58,8 @@ pub fn crowding<K: Ord>(
 /// Permission of everyone to write.
 const FOR_ALL: u32 = 0o002;
 
-/// Returns the owner of a directory, or of a link in its place, that another user has made where
-/// everyone may make one; `None` for one of our own, or without a directory.
+/// Returns the owner of a directory, or of a link in its place, that another user has made in a
+/// place open to all; `None` for one of our own, or without a directory.
 pub fn stranger_of(dir: &Path) -> Option<Peer> {
     let above = fs::metadata(dir.parent()?).ok()?;
     let owner = Peer { uid: fs::symlink_metadata(dir).ok()?.uid() };

@@ -2,9 +2,9 @@
 //!
 //! The forwarding table does not know which route a word came from, nor which routes are beneath
 //! it; this map does. Only the control thread uses it, and must not be delayed: a table is made of
-//! small pieces that split and merge one at a time, so that no single change takes more than some
-//! tens of microseconds however many prefixes there are, and a walk can continue from piece to
-//! piece while prefixes come and go ([`PrefixMap::sweep`]).
+//! small pieces that split and merge one at a time. No single change takes more than some tens of
+//! microseconds, for any number of prefixes, and a walk can continue from piece to piece while
+//! prefixes come and go ([`PrefixMap::sweep`]).
 
 use std::collections::TryReserveError;
 use std::num::NonZeroU32;

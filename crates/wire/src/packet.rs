@@ -3,9 +3,10 @@
 //! All that decides by these fields takes them from a [`PacketView`]: rules, the tracker,
 //! translation, hashes, ICMP errors and samples. Two readers that disagree let packets through that
 //! one of them would have stopped. The view never reads behind the end of the IP packet, whatever
-//! follows it in the frame; takes no field from a transport header that is not whole (RFC 1858, RFC
-//! 3128); walks the extension headers of IPv6; and reads no transport header in a fragment other
-//! than the first. Kernels may read common packets by themselves, if tests hold them equal to it.
+//! follows it in the frame. The view takes no field from an incomplete transport header (RFC 1858,
+//! RFC 3128), walks the extension headers of IPv6, and reads no transport header in a fragment
+//! other than the first. Kernels may read common packets by themselves, if tests hold them equal to
+//! it.
 
 use core::net::IpAddr;
 

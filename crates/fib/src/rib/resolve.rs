@@ -15,9 +15,9 @@ use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, Prefix};
 use thalweg_wire::mpls::{Label, label};
 
-/// Returns the adjacency that puts labels before packets, which without them are of type `carried`,
-/// unless the labels know better; in uniform mode a midchain, whose node sets what the labels have
-/// of the packet.
+/// Returns the adjacency that puts labels before packets of type `carried`, unless the labels name
+/// another. In uniform mode this is a midchain, whose node sets the fields that labels take from
+/// the packet.
 fn imposing(
     c: &Control,
     f: &mut Forwarding,

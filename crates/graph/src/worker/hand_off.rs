@@ -1,11 +1,11 @@
 //! Handing frames to another worker.
 //!
 //! Some packets must be processed by one worker: the one that owns their connection. A *queue*
-//! leads to a node, on any worker: for each other worker there is a node (`<queue>-wk1`) that
-//! packets for it are sent to like to any other, so that they gather in frames; it hands the frame
-//! over by pointer through a bounded ring, one for each ordered pair of workers, which all queues
-//! share. The other worker returns an empty frame for each that it takes, and enqueues those it
-//! took at the queue's node.
+//! leads to a node, on any worker: each other worker has a node (`<queue>-wk1`) to which packets
+//! for it are sent like to any other, so that they gather in frames. The node hands the frame over
+//! by pointer through a bounded ring, one for each ordered pair of workers, which all queues share.
+//! The other worker returns an empty frame for each that it takes, and enqueues those it took at
+//! the queue's node.
 //!
 //! Nothing waits: a frame that finds no room is dropped and counted. Room is counted in packets
 //! that are on their way from one worker to another, since these keep buffers from all others:

@@ -70,10 +70,9 @@ impl Pace {
     }
 
     /// Records that other threads were scheduled, and `took` passed. If one did run, polling takes
-    /// the processor away from a thread that may be about to send the next packet; and a thread
-    /// that sleeps is scheduled sooner, when it comes, than one that ran all the time. The kernel's
-    /// own threads run for some microseconds now and then, which is no reason to sleep: what counts
-    /// is how long.
+    /// the processor from a thread that may be about to send the next packet. A thread that sleeps
+    /// is also scheduled sooner than one that ran all the time. The kernel's own threads run for
+    /// some microseconds now and then, which is no reason to sleep: what counts is how long.
     #[inline]
     fn yielded(&mut self, took: u64) {
         if took > self.least / 2 {
