@@ -384,7 +384,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Has a client ask, another time.
+    /// Makes a client ask once more.
     fn to(&mut self, what: &str, ask: Ask) -> Result<()> {
         eprintln!("{what}");
         let socket = self.socket.clone();

@@ -546,7 +546,7 @@ pub mod nat {
         (0..ALL).map(move |n| n + (worker as u32) * ALL).filter(mine)
     }
 
-    /// Has a fresh router know how to translate this number of sessions.
+    /// Makes a fresh router know how to translate this number of sessions.
     pub fn set_up(r: &mut Router, sessions: u32) {
         r.cli(PORTS);
         address(r);
