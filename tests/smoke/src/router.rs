@@ -98,7 +98,7 @@ impl Config {
         self
     }
 
-    /// Has a service manager keep its descriptors.
+    /// Makes a service manager keep its descriptors.
     #[must_use]
     pub fn kept_by(mut self, keeper: &Keeper) -> Config {
         self.keeper = Some(keeper.clone());

@@ -343,7 +343,7 @@ fn ip6(net: u16, host: u16) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, host).into()
 }
 
-/// Has a host speak IPv6, by an address that is not tested before it is used. Hosts of the third
+/// Lets a host speak IPv6, by an address that is not tested before it is used. Hosts of the third
 /// network have no router.
 fn speak(ns: &Netns, net: u16, host: u16) -> Result<()> {
     for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {

@@ -9,7 +9,7 @@ use thalweg_testkit::{
     wait_until_seen,
 };
 
-/// Has a host of the lab speak IPv6, and test addresses before it uses them.
+/// Lets a host of the lab speak IPv6, and test addresses before it uses them.
 fn speak(side: &Side, sysctls: &[(&str, &str)]) -> Result<()> {
     let usual = [("accept_dad", "1"), ("dad_transmits", "1"), ("disable_ipv6", "0")];
     for (what, value) in sysctls.iter().chain(&usual) {

@@ -23,7 +23,7 @@ pub(crate) fn gateway(n: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 1)
 }
 
-/// Has a host of the lab speak IPv6, by an address that is not tested before it is used.
+/// Lets a host of the lab speak IPv6, by an address that is not tested before it is used.
 fn speak(side: &Side, n: u16) -> Result<()> {
     // Its link-local address, too, is used at once.
     for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {

@@ -9,7 +9,7 @@ use thalweg_testkit::{Lab, Netns, lab_test, require_tools, wait_until_seen};
 
 const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
-/// Has the device say that its link has this many Mbit/s, and come up again, as links do that found
+/// Makes the device report this link speed in Mbit/s, and come up again, as links do that found
 /// another speed.
 fn set_speed(ns: &Netns, mbps: u32) -> Result<()> {
     let speed = mbps.to_string();

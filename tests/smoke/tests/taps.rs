@@ -38,7 +38,7 @@ fn tap(n: usize, host: &Netns, words: &str) -> String {
     )
 }
 
-/// Has a host use IPv6, with addresses that count at once.
+/// Lets a host use IPv6, with addresses that count at once.
 fn prepare(host: &Netns) -> Result<()> {
     host.ip("link set lo up")?;
     for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
