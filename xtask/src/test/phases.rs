@@ -85,7 +85,7 @@ const MEASURING: [&str; 12] = [
 
 /// The router's program, for tests.
 const ROUTER: &str = "THALWEG_BIN";
-/// Has a program of tests try all orders, sizes and repetitions.
+/// Makes a program of tests try all orders, sizes and repetitions.
 const LONG: &str = "THALWEG_TEST_LONG";
 
 /// Programs of unit tests that run with two workers as well: flows have owners there.
