@@ -74,7 +74,7 @@ pub struct Taken {
     pub node: &'static str,
 }
 
-/// Has a node take the frames of an ethertype while the router runs, or no more.
+/// Lets a node take the frames of an ethertype while the router runs, or ends that.
 ///
 /// # Errors
 /// [`Taken`], if another node does.
@@ -94,7 +94,7 @@ pub fn set(c: &mut Control, ethertype: u16, node: &'static str, on: bool) -> Res
     Ok(())
 }
 
-/// Has a node take the frames with a length in place of an ethertype, or none.
+/// Lets a node take the frames with a length in place of an ethertype, or none.
 pub fn set_llc(c: &mut Control, node: Option<&'static str>) {
     c.state::<Registry>().borrow_mut().llc = node;
     ready(c);

@@ -102,7 +102,7 @@ impl Default for Tracking {
     }
 }
 
-/// Has all workers run a function.
+/// Runs a function on all workers.
 pub(crate) fn tell(c: &mut Control, f: impl Fn(&mut Engine) + Clone + Send + 'static) {
     drop(order(c, || (), move |engine, ()| f(engine)));
 }
@@ -110,7 +110,7 @@ pub(crate) fn tell(c: &mut Control, f: impl Fn(&mut Engine) + Clone + Send + 'st
 /// Results of workers.
 type Results<R> = Vec<mpsc::Receiver<R>>;
 
-/// Has all workers run a function, each with a value of its own.
+/// Runs a function on all workers, each with a value of its own.
 fn order<T: Send + 'static, R: Send + 'static>(
     c: &mut Control,
     given: impl Fn() -> T,
@@ -135,7 +135,7 @@ fn collected<R>(answers: Results<R>) -> Vec<R> {
     answers.into_iter().filter_map(|rx| rx.try_recv().ok()).collect()
 }
 
-/// Has all workers run a function, each with a value of its own, and continues with the results.
+/// Runs a function on all workers, each with a value of its own, and continues with the results.
 pub(crate) fn ask_with_then<T: Send + 'static, R: Send + 'static>(
     c: &mut Control,
     given: impl Fn() -> T,
@@ -475,7 +475,7 @@ impl Tracking {
 /// Number of ticks after rules were last in use: as long as fragments may wait, twice.
 const LAST_TICKS: u32 = 2 * crate::fragments::PATIENCE / crate::TICK.as_millis() as u32;
 
-/// Has workers expire connections, should no packet do so.
+/// Makes workers expire connections if no packet does so.
 pub(crate) fn tick(c: &mut Control) {
     let used = !c.state::<Sets>().borrow().in_use().is_idle();
     let goes_on = {

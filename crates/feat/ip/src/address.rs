@@ -556,7 +556,7 @@ fn changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     inform::<A>(c, borrowers);
 }
 
-/// Has subscribers learn that unnumbered interfaces use other addresses: there may be many.
+/// Notifies subscribers that unnumbered interfaces use other addresses: there may be many.
 fn inform<A: Address>(c: &mut Control, borrowers: Vec<SwIfIndex>) {
     let is_first = {
         let ip = c.state::<Ip<A>>();

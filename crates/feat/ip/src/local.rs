@@ -124,7 +124,7 @@ fn take<A: Address>(c: &mut Control, key: Key, node: &'static str) -> Result<(),
     Ok(())
 }
 
-/// Has a node take the packets of an IP protocol to the router itself. They begin at the IP
+/// Lets a node take the packets of an IP protocol to the router itself. They begin at the IP
 /// header; fragments are not among them.
 ///
 /// # Errors
@@ -137,7 +137,7 @@ pub fn take_protocol<A: Address>(
     take::<A>(c, Key::Protocol(protocol), node)
 }
 
-/// Has a node take the datagrams to a UDP port of the router itself. They begin at the IP header;
+/// Lets a node take the datagrams to a UDP port of the router itself. They begin at the IP header;
 /// their UDP length has been checked, and their checksum has not.
 ///
 /// # Errors

@@ -207,7 +207,7 @@ impl<V: Routed> Lookup<V> {
         Kind::LOOKUP
     }
 
-    /// Has the interface of its route receive a packet, unless too many have received it.
+    /// Makes the interface of its route receive a packet, unless too many have received it.
     #[cold]
     fn received(&self, p: &mut PktMut<'_>) -> Verdict {
         p.set_rx_if(self.dpos.get(Dpo(p.aux())).state().tx_if());

@@ -167,7 +167,7 @@ pub fn replace_end<A: Address>(c: &mut Control) {
     publish_later::<A>(c);
 }
 
-/// Has workers learn of all changes of one loop at once.
+/// Notifies workers of all changes of one loop at once.
 fn publish_later<A: Address>(c: &mut Control) {
     let state = c.state::<State<A>>();
     if !std::mem::replace(&mut state.borrow_mut().due, true) {
@@ -186,7 +186,7 @@ fn publish<A: Address>(c: &mut Control) {
     follow::<A>(c);
 }
 
-/// Has a new interface look at path MTUs if there are any.
+/// Makes a new interface look at path MTUs if any are set.
 fn created<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     let (arc, node) = names::<A>();
     let is_new = {
@@ -199,7 +199,7 @@ fn created<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// Has all interfaces look at path MTUs while there are any.
+/// Makes all interfaces look at path MTUs while any are set.
 fn follow<A: Address>(c: &mut Control) {
     let (arc, node) = names::<A>();
     let state = c.state::<State<A>>();

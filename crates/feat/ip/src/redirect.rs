@@ -223,7 +223,7 @@ fn follow<A: Address>(c: &mut Control, gone: Option<SwIfIndex>) {
     }
 }
 
-/// Has a new interface punt if all do.
+/// Makes a new interface punt if all do.
 fn created<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     let (arc, node, _) = names::<A>();
     let is_new = {

@@ -318,7 +318,7 @@ pub fn take_touched<A: Address>(c: &Control, table: TableId) -> Option<BTreeSet<
 }
 
 impl<A: Address> Ip<A> {
-    /// Has next hops in other tables followed there; returns what has to be released.
+    /// Follows next hops in other tables there; returns what has to be released.
     pub(crate) fn track_others(
         &mut self,
         c: &Control,
@@ -342,8 +342,7 @@ impl<A: Address> Ip<A> {
         (tracked, done)
     }
 
-    /// Has subscribers learn which hosts are on which interface by a table's routes, if that has
-    /// changed.
+    /// Notifies subscribers of hosts on interfaces by a table's routes, if these have changed.
     fn note_peers(&mut self, c: &Control, table: TableId) {
         let changed = self.tables.get_mut(&table).map(Table::take_changed_peers);
         self.publish_peers_later(c, changed.unwrap_or_default());
@@ -546,7 +545,7 @@ pub(crate) fn move_neighbor_routes<A: Address>(c: &Control, sw_if: SwIfIndex, be
     });
 }
 
-/// Has the host routes of an interface's neighbours follow another lender of subnets.
+/// Makes the host routes of an interface's neighbours follow another lender of subnets.
 pub(crate) fn follow_lender<A: Address>(c: &Control, sw_if: SwIfIndex) {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();

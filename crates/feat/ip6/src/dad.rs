@@ -243,7 +243,7 @@ pub(crate) fn follow(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// Has workers know which addresses may not be used.
+/// Notifies workers of addresses that may not be used.
 fn publish(c: &mut Control, sw_if: SwIfIndex) {
     let all = |which: State| -> Vec<Ipv6Addr> {
         let state = c.state::<Dad>();
@@ -254,7 +254,7 @@ fn publish(c: &mut Control, sw_if: SwIfIndex) {
     nd::set_unusable(c, sw_if, &tentative, &duplicate);
 }
 
-/// Has an interface use the addresses that it may use, and no others.
+/// Lets an interface use the addresses that it may use, and no others.
 fn apply(c: &mut Control, sw_if: SwIfIndex) {
     publish(c, sw_if);
     link_local::update(c, sw_if);

@@ -131,7 +131,7 @@ fn update<T>(c: &Control, change: impl FnOnce(&mut ArpTable) -> T) -> T {
     result
 }
 
-/// Has a bridge domain answer for an address.
+/// Lets a bridge domain answer for an address.
 ///
 /// # Errors
 /// If there is no such bridge domain, an address is not a host's, or the table is full.
@@ -150,7 +150,7 @@ pub fn set_arp_entry(c: &Control, id: u32, ip: IpAddr, mac: MacAddr) -> Result<(
     Ok(())
 }
 
-/// Has a bridge domain no longer answer for an address.
+/// Ends a bridge domain's answers for an address.
 ///
 /// # Errors
 /// If there is no such bridge domain, or it does not answer for this with that MAC address.

@@ -100,7 +100,7 @@ pub fn port_flags(c: &Control, sw_if: SwIfIndex) -> Result<u32, DeviceError> {
     Ok(of_mode | bit::DROP | if changes_tags { bit::VTR } else { 0 })
 }
 
-/// Has an interface in layer 2 drop frames that it would send with tags other than its own: those
+/// Makes an interface in layer 2 drop frames that it would send with tags other than its own: those
 /// that it would not receive, and, before it changes tags back, those without the tags that it
 /// gives to frames. `on`: false ends that.
 ///
@@ -122,7 +122,7 @@ pub fn set_efp_filter(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(),
     Ok(())
 }
 
-/// Has workers follow a change of what a port does to frames.
+/// Notifies workers of a change of what a port does to frames.
 pub(crate) fn publish(c: &mut Control, sw_if: SwIfIndex) {
     let leading_here: Vec<SwIfIndex> = {
         let state = c.state::<L2>();

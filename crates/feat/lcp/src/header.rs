@@ -70,7 +70,7 @@ fn write(to: &mut [u8], row: &IfRow, kind: u16) {
     to[end..].copy_from_slice(&kind.to_be_bytes());
 }
 
-/// Has a packet begin with its Ethernet header again. Returns false if there is no room for one.
+/// Makes a packet begin with its Ethernet header again. Returns false if there is no room for one.
 pub(crate) fn restore(p: &mut PktMut<'_>, by: Receiver<'_>, kind: u16) -> bool {
     if let Some(len) = by.received(p.before(LONGEST), p.stepped(), kind) {
         return p.push(len).is_some();

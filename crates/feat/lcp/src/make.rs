@@ -375,7 +375,7 @@ pub(crate) fn name_twin(c: &mut Control, phy: SwIfIndex) {
     let _ = interface::set_twin(c, phy, ifindex);
 }
 
-/// Has what the interfaces with twins receive punted.
+/// Punts packets that interfaces with twins receive.
 fn publish_hosts(c: &mut Control) {
     let all: BTreeSet<SwIfIndex> = c.state::<Pairs>().borrow().phys().collect();
     punt::set_hosts(c, all);

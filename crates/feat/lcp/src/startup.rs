@@ -95,7 +95,7 @@ pub fn read_nl<'w>(words: impl Iterator<Item = &'w str>) -> Result<Option<usize>
     Ok(bytes)
 }
 
-/// Has what the stanza says hold from the start on, once per process.
+/// Applies the stanza at the start, once per process.
 pub fn apply(c: &Control, stanza: Options) {
     options::change(c, |options| *options = stanza.clone());
     let _ = DEFAULTS.set(stanza);

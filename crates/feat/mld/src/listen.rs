@@ -128,7 +128,7 @@ fn change(c: &mut Control, sw_if: SwIfIndex, f: impl FnOnce(&mut Port, Instant, 
     arm(c);
 }
 
-/// Has the timer run when the first interface is due.
+/// Sets the timer to when the first interface is due.
 fn arm(c: &mut Control) {
     let state = c.state::<Mld>();
     let (first, timer) = {

@@ -455,7 +455,7 @@ pub fn unbind(c: &mut Control, id: TableId, label: Label, from: Bound) -> Result
     Ok(())
 }
 
-/// Has the labels that are bound to prefixes of a table follow the routes that have changed.
+/// Makes the labels that are bound to prefixes of a table follow the routes that have changed.
 fn routes_changed<A: Address>(c: &mut Control, table: TableId) {
     let mpls = c.state::<Mpls>();
     let idle = {
@@ -477,7 +477,7 @@ fn routes_changed<A: Address>(c: &mut Control, table: TableId) {
     }
 }
 
-/// Has some labels follow their routes, and goes on later.
+/// Makes some labels follow their routes, and goes on later.
 fn follow_some(c: &mut Control) {
     let (begin, mpls) = (Instant::now(), c.state::<Mpls>());
     while begin.elapsed() < SLICE {

@@ -51,7 +51,7 @@ fn resolve_some(c: &mut Control) {
     c.after(Duration::ZERO, resolve_some);
 }
 
-/// Has an object follow the paths that its label has now.
+/// Makes an object follow the present paths of its label.
 fn resolve(c: &Control, key: ViaLabel) {
     let followed = match (paths(c, &key), key.link) {
         (paths, _) if paths.is_empty() => None,

@@ -19,7 +19,7 @@ fn segment(flags: u8, options: &[u8]) -> Packet {
     Packet::new().ipv4(ip4::ip(0, 2), ip4::ip(1, 2)).tcp(1000, 80).flags(flags).tcp_options(options)
 }
 
-/// Has a frame pass from host 0 to host 1; returns the packet.
+/// Passes a frame from host 0 to host 1; returns the packet.
 fn pass(lab: &mut Lab, frame: Vec<u8>) -> Vec<u8> {
     lab.receive(0, vec![frame]);
     let sent = lab.sent();

@@ -302,7 +302,7 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
     })
 }
 
-/// Has a worker restore sessions, and waits for the result and those that have no place.
+/// Makes a worker restore sessions, and waits for the result and those that have no place.
 fn give(
     main: &Main,
     worker: usize,

@@ -258,7 +258,7 @@ impl Translator {
         }
     }
 
-    /// Has a packet's adjacency, if it has one, survive a wait.
+    /// Keeps a packet's adjacency, if it has one, over a wait.
     #[cold]
     fn park(&self, p: &mut PktMut<'_>) {
         if self.direction == Direction::Output {

@@ -399,7 +399,7 @@ impl IncompleteNode {
         IncompleteNode { dpos: cx.shared(), hold, gone, describe, ask }
     }
 
-    /// Has the node itself repeat requests as packets come.
+    /// Makes the node itself repeat requests as packets come.
     #[must_use]
     pub fn asking(
         self,

@@ -458,7 +458,7 @@ pub fn probe(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     }
 }
 
-/// Has a neighbour asked whether it is still there, as when it has not been heard for long: another
+/// Asks a neighbour whether it is still there, as when it has not been heard for long: another
 /// interface has heard its address.
 pub fn confirm(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     if can_resolve(c, (sw_if, ip)) {

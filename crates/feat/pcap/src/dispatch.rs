@@ -76,7 +76,7 @@ pub(crate) fn start(c: &mut Control, max: u32, file: &str) -> Result<(), PcapErr
     Ok(())
 }
 
-/// Has the next packets of a node traced, on each worker.
+/// Traces the next packets of a node, on each worker.
 ///
 /// # Errors
 /// [`PcapError::NotRunning`].

@@ -141,8 +141,8 @@ pub fn overflows(c: &Control) -> u64 {
     c.state::<Ports>().borrow().full
 }
 
-/// Has an interface take addresses from advertisements, and default routes if it is to; or nothing
-/// any more, and lose what it has by them.
+/// Makes an interface take addresses from advertisements, and default routes if wanted; or ends
+/// that, and removes what it has by them.
 ///
 /// # Errors
 /// If the interface does not speak IPv6.

@@ -339,7 +339,7 @@ fn follow_twin(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// Has the service follow a change of any interface: samples name those by which packets leave,
+/// Makes the service follow a change of any interface: samples name those by which packets leave,
 /// too. Returns whether it samples anything.
 fn follow_if_sampling(c: &mut Control, sw_if: SwIfIndex) -> bool {
     let samples = !c.state::<SFlow>().borrow().ports.is_empty();

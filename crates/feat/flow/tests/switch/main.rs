@@ -37,7 +37,7 @@ fn guarded(workers: usize) -> Lab {
     guard(Lab::new(workers, 8192))
 }
 
-/// Has the four rules apply at both ports.
+/// Applies the four rules at both ports.
 fn guard(mut lab: Lab) -> Lab {
     let file = tempfile();
     std::fs::write(&file, FOUR_RULES).unwrap();
@@ -134,7 +134,7 @@ fn a_silent_worker_gets_its_tracker() {
     lab.close();
 }
 
-/// Has the four rules apply while all workers are busy with something else for a time.
+/// Applies the four rules while all workers are busy with something else for a time.
 fn guard_late(mut lab: Lab, time: Duration) -> Lab {
     // Paced: a worker that another program keeps from its processor.
     drop(lab.c.begin_asking(move |_| std::thread::sleep(time)));

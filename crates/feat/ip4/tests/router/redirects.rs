@@ -12,7 +12,7 @@ fn unheard() -> Packet {
     Packet::new().ipv4(ip(0, 2), ip(0, 1)).udp(9, 3784).payload(&[0; 30])
 }
 
-/// Has a packet come by `test0` and expects it at a host behind another interface, one hop on.
+/// Receives a packet by `test0` and expects it at a host behind another interface, one hop on.
 fn arrives(lab: &mut Lab, packet: &Packet, (n, host): (u8, u8)) {
     lab.receive_packet(0, 2, packet.clone());
     let sent = lab.sent_one(n);

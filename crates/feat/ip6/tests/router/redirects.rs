@@ -7,7 +7,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv6::Ipv6View;
 
-/// Has a packet come by `test0` and expects it at a host behind another interface, one hop on.
+/// Receives a packet by `test0` and expects it at a host behind another interface, one hop on.
 fn arrives(lab: &mut Lab, packet: &Packet, (n, host): (u8, u8)) {
     let was = packet.build();
     lab.receive(0, vec![framed(0, 2, &was)]);

@@ -1,4 +1,4 @@
-//! `bd_ip_mac_add_del`: has a bridge domain answer for a host, or no longer.
+//! `bd_ip_mac_add_del`: lets a bridge domain answer for a host, or ends that.
 
 use crate::message_types::{BdIpMac, BdIpMacAddDel, BdIpMacAddDelReply, L2};
 use thalweg_api::{Call, Retval};

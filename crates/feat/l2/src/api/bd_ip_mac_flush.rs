@@ -1,4 +1,4 @@
-//! `bd_ip_mac_flush`: has a bridge domain answer for no host.
+//! `bd_ip_mac_flush`: ends all answers of a bridge domain for hosts.
 
 use crate::message_types::{BdIpMacFlush, BdIpMacFlushReply, L2};
 use thalweg_api::{Call, Retval};

@@ -1,4 +1,4 @@
-//! `l2_interface_efp_filter`: has an interface send only frames that it would receive.
+//! `l2_interface_efp_filter`: lets an interface send only frames that it would receive.
 
 use crate::message_types::{L2, L2InterfaceEfpFilter, L2InterfaceEfpFilterReply};
 use thalweg_api::{Call, Retval};

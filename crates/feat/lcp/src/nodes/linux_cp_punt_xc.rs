@@ -75,7 +75,7 @@ pub(super) fn send_as_written(
     Verdict::node(to.output)
 }
 
-/// Has a frame to a group counted as such when it is sent.
+/// Counts a frame to a group as such when it is sent.
 pub(super) fn mark_group(p: &mut PktMut<'_>) {
     if p.data().first().is_some_and(|b| b & 1 != 0) {
         p.mark(Flags::MULTICAST);

@@ -179,7 +179,7 @@ fn offer(c: &Control, id: NamespaceId, hops: &[NextHop]) {
     }
 }
 
-/// Has all routes of a namespace, or of all, listed again and compared.
+/// Lists all routes of a namespace, or of all, again and compares them.
 ///
 /// Returns the number of namespaces.
 pub fn resync(c: &Control, name: Option<&str>) -> usize {

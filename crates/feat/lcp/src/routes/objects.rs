@@ -114,7 +114,7 @@ pub(super) fn paths(c: &mut Control, id: NamespaceId, object: u32, version: Vers
     if leads { vec![Path::special(PathKind::Group(number))] } else { Vec::new() }
 }
 
-/// Has the group of an object lead where its hops do; returns its number, and whether that is
+/// Makes the group of an object lead to its hops; returns its number, and whether it leads
 /// anywhere. If that has changed and routes lead to it (`in_use`), they are taken again.
 fn lead(
     c: &mut Control,

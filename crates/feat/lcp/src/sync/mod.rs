@@ -313,7 +313,7 @@ fn place(c: &Control, pair: &Pair) -> Option<(Place, Option<Namespace>)> {
     Some(((id, index), namespace))
 }
 
-/// Has a twin reported from now on.
+/// Starts to report a twin.
 fn attach(c: &mut Control, pair: &Pair) {
     let Some((at, namespace)) = place(c, pair) else { return };
     let lower = match pair.made {

@@ -107,7 +107,7 @@ pub(super) struct Taken {
     ips: BTreeSet<u32>,
 }
 
-/// Has an interface take what is for the links on its twin, and for addresses that the twin alone
+/// Lets an interface take packets for the links on its twin, and for addresses that the twin alone
 /// has.
 pub(super) fn publish(c: &mut Control, phy: SwIfIndex) {
     let sync = c.state::<Sync>();

@@ -1,4 +1,4 @@
-//! `interface-rx-dpo-l2`: has an interface receive the Ethernet frames of a pseudowire.
+//! `interface-rx-dpo-l2`: lets an interface receive the Ethernet frames of a pseudowire.
 //!
 //! Reads: rx interface, the pseudowire's. Next: that interface's features for what it receives, or
 //! `ethernet-input`.

@@ -53,8 +53,8 @@ struct NatIcmpError {
 }
 
 impl NatIcmpError {
-    /// Has the next worker that may know of the first translation undo it. `answer` is that to the
-    /// packet as that translation has made it; `search` is the progress so far.
+    /// Asks the next worker that may know of the first translation to undo it. `answer` is that to
+    /// the packet as that translation has made it; `search` is the progress so far.
     fn hand_over(
         &self,
         cx: &NodeCx<'_>,

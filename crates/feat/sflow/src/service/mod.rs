@@ -510,7 +510,7 @@ impl Service {
         total
     }
 
-    /// Has the counters of all interfaces sent at the next opportunity.
+    /// Sends the counters of all interfaces at the next opportunity.
     fn poll_all(&mut self) {
         self.ports.iter_mut().flatten().for_each(|port| port.polled = false);
     }

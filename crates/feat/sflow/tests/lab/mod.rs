@@ -46,7 +46,7 @@ thalweg_graph::errors! {
     BLACKHOLE: Error, BLACKHOLE_ROUTE, "the Test drops it";
 }
 
-/// Has the input make packets: a frame per element.
+/// Makes the input create packets: a frame per element.
 pub struct Make {
     pub sw_if: SwIfIndex,
     pub frames: Vec<Vec<Vec<u8>>>,
