@@ -525,7 +525,8 @@ impl Device {
         Ok(drops)
     }
 
-    /// Has the interfaces count what the kernel had no room for: they ask once a second otherwise.
+    /// Makes the interfaces count what the kernel had no room for: they ask once a second
+    /// otherwise.
     fn missed(&mut self) {
         let Some((interfaces, _)) = &self.outside else { return };
         for sw_if in interfaces.iter().flatten().copied() {

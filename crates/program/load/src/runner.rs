@@ -244,7 +244,7 @@ impl<'a> Runner<'a> {
         Ok(Some(Ran { seconds, streams, connections: talks, groups, drops, cut, stolen }))
     }
 
-    /// Has all grow to what is offered, and lets it settle; false if the user stopped it.
+    /// Lets all grow to what is offered, and settle; false if the user stopped it.
     fn ramp(&mut self, offered: Offered) -> bool {
         let whole = RAMP.max(self.device.ramp());
         let mut since = Duration::ZERO;

@@ -80,8 +80,8 @@ pub(super) fn stop_workers(c: &mut Control, ending: &Ending) -> Vec<usize> {
     busy
 }
 
-/// Has the last lines of the log written when it is dropped: the process does not wait for the
-/// thread that writes them.
+/// Writes the last lines of the log when it is dropped: the process does not wait for the thread
+/// that writes them.
 pub(super) struct LastLines(pub(super) Log);
 
 impl Drop for LastLines {
