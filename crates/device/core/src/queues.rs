@@ -56,7 +56,7 @@ pub(crate) fn ready(c: &mut Control) {
     });
 }
 
-/// Has a device's [loss counts](crate::Device::poll_missed) read now and then, or no longer.
+/// Starts or stops regular reads of a device's [loss counts](crate::Device::poll_missed).
 pub fn count_missed(c: &Control, sw_if: SwIfIndex, on: bool) {
     let load = c.state::<Load>();
     if on {

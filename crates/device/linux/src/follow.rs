@@ -80,12 +80,12 @@ pub fn init(c: &mut Control) {
     c.insert(Links::default());
 }
 
-/// Has an interface follow its device, with the carrier, in the router's namespace.
+/// Makes an interface follow its device, with the carrier, in the router's namespace.
 pub fn follow(c: &mut Control, sw_if: SwIfIndex, info: &IfInfo) {
     follow_in(c, sw_if, info, None, LinkBy::Carrier);
 }
 
-/// Has an interface follow its device, in a namespace or the router's own.
+/// Makes an interface follow its device, in a namespace or the router's own.
 pub fn follow_in(
     c: &mut Control,
     sw_if: SwIfIndex,

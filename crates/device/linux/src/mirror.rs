@@ -232,8 +232,8 @@ impl Mirror {
         Ok(Mirror(room))
     }
 
-    /// Has a link reported from now on, first as it is. `lower` is the link that it is on, as VLAN
-    /// links are: the state of that is reported, too.
+    /// Starts to report a link, first as it is. `lower` is the link that it is on, as VLAN links
+    /// are: the state of that is reported, too.
     pub fn watch(&self, index: u32, lower: Option<u32>) {
         let mut shared = self.0.lock();
         shared.watched.insert(index, lower);
@@ -242,7 +242,7 @@ impl Mirror {
         self.0.wake();
     }
 
-    /// Has a link that is watched reported again.
+    /// Reports a watched link again.
     pub fn look(&self, index: u32) {
         self.0.lock().asked.insert(index);
         self.0.wake();
@@ -255,7 +255,7 @@ impl Mirror {
         self.0.wake();
     }
 
-    /// Has a link no longer reported; its orders are not done.
+    /// Stops reporting a link; its orders are not done.
     pub fn forget(&self, index: u32) {
         let mut shared = self.0.lock();
         shared.watched.remove(&index);

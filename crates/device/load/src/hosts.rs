@@ -346,7 +346,7 @@ impl All {
         self.ports.is_empty()
     }
 
-    /// Has the hosts behind a port hear some of the packets of a frame. Rows of those that are for
+    /// Lets the hosts behind a port hear some of the packets of a frame. Rows of those that are for
     /// other workers are put into `away`, with the worker; without it, they are counted here.
     pub(crate) fn hear(
         &mut self,

@@ -361,7 +361,7 @@ impl Tap {
         queues.get(worker % queues.len()).cloned()
     }
 
-    /// Has workers poll the queues.
+    /// Makes workers poll the queues.
     fn poll_by(&self, c: &mut Control, sw_if: SwIfIndex) {
         let queues: Vec<_> = self.host.borrow().iter().flat_map(|h| h.queues.clone()).collect();
         for (tun, q) in queues.into_iter().zip(self.rx.all()) {
@@ -379,7 +379,7 @@ impl Tap {
         }
     }
 
-    /// Has workers send by the queues, or by none.
+    /// Makes workers send by the queues, or by none.
     fn send_by(&self, c: &mut Control, sw_if: SwIfIndex) {
         let Some(node) = interface::transmit_node(c, sw_if) else { return };
         for worker in 0..c.workers() {

@@ -63,7 +63,7 @@ impl Store {
     }
 }
 
-/// Has the queues of a device kept.
+/// Keeps the queues of a device.
 pub(crate) fn keep(namespace: NamespaceId, device: &str, queues: &[Arc<Tun>]) {
     let name = name_of(namespace, device);
     let fds = queues.iter().map(|queue| queue.as_fd().try_clone_to_owned()).collect();
@@ -73,7 +73,7 @@ pub(crate) fn keep(namespace: NamespaceId, device: &str, queues: &[Arc<Tun>]) {
     }
 }
 
-/// Has the queues of a device kept no longer, so that it goes with the last of them.
+/// Stops keeping the queues of a device, which goes with the last of them.
 pub(crate) fn forget(namespace: NamespaceId, device: &str) {
     tell(Word { name: name_of(namespace, device), fds: Vec::new() });
 }

@@ -216,7 +216,7 @@ impl Routes {
         taken
     }
 
-    /// Has all routes listed again, and compared.
+    /// Lists all routes again, and compares them.
     pub fn resync(&self) {
         self.0.lock().asked = true;
         self.0.wake();

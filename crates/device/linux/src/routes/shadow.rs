@@ -579,7 +579,7 @@ impl Shadow {
         Some(offer).filter(|offer| !offer.objects.is_empty())
     }
 
-    /// Has some of the routes taken again; returns false at the end.
+    /// Takes some of the routes again; returns false at the end.
     pub(super) fn offer_some(&mut self, walk: &mut Walk, offer: &Offer) -> bool {
         let lists = &self.lists;
         let wanted = |id: u32| match lists.get(id) {

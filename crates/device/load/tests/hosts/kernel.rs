@@ -37,7 +37,7 @@ impl Far {
         Ok(Far { ns })
     }
 
-    /// Has the port that `at` numbers lead there.
+    /// Connects the port that `at` numbers to a host interface.
     fn connect(tester: &mut Tester, at: usize) {
         tester.run(&format!(
             "create host-interface name tester
@@ -104,7 +104,7 @@ fn talk(mut stream: TcpStream, request: usize, answer: usize, count: &AtomicU64)
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-/// Has the tester's clients talk with the kernel's servers.
+/// Lets the tester's clients talk with the kernel's servers.
 fn with_kernel_servers(exchange: &Exchange, impairment: &str, connections: u64) -> Result<()> {
     let here = Netns::new("tester")?;
     here.run(|| {
@@ -136,7 +136,7 @@ fn with_kernel_servers(exchange: &Exchange, impairment: &str, connections: u64) 
     })?
 }
 
-/// Has the kernel's clients talk with the tester's servers.
+/// Lets the kernel's clients talk with the tester's servers.
 fn with_kernel_clients(exchange: &Exchange, impairment: &str, connections: usize) -> Result<()> {
     let here = Netns::new("tester")?;
     here.run(|| {
