@@ -125,7 +125,7 @@ impl UdpSender {
         sendmmsg(&self.socket, &mut messages, SendFlags::empty())
     }
 
-    /// Has the kernel cut a run of datagrams out of one.
+    /// Makes the kernel cut a run of datagrams out of one.
     fn send_run(&self, batch: &Batch, at: usize, count: usize) -> Result<(), Errno> {
         let length = batch.span(at, at + 1).len() as u16;
         let slices = [IoSlice::new(batch.span(at, at + count))];

@@ -177,7 +177,7 @@ pub fn parse_uuid(text: &str) -> Option<Uuid> {
     (number != 0).then(|| Uuid(number.to_be_bytes()))
 }
 
-/// Says when the host's counters are due, and has them read.
+/// Decides when the host's counters are due, and reads them.
 #[derive(Debug, Default)]
 pub struct HostPoller {
     interval: Option<Duration>,
