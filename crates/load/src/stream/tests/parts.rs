@@ -29,7 +29,7 @@ fn workers(plan: &Plan, of: u32) -> Vec<(Senders, Receiver)> {
     Part::all(of).map(worker).collect()
 }
 
-/// Sends until a time, loses one packet in `lose`, and has any worker receive the others.
+/// Sends until a time, loses one packet in `lose`, and lets any worker receive the others.
 fn exchange(all: &mut [(Senders, Receiver)], until: Nanos, lose: u64) -> u64 {
     let (mut count, mut lost) = (0u64, 0);
     for (senders, _) in all.iter_mut() {
