@@ -129,7 +129,7 @@ impl<C: 'static> CommandTree<C> {
         Ok(tree)
     }
 
-    /// Has a command end only when the work is done that it began.
+    /// Lets a command end only when its work is done.
     #[must_use]
     pub fn finishing(mut self, unfinished: Unfinished<C>) -> Self {
         self.unfinished = Some(unfinished);

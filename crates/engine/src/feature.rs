@@ -126,7 +126,7 @@ pub fn features(c: &Control) -> Vec<&'static Feature> {
     c.state::<Running>().borrow().0.clone()
 }
 
-/// Has all features save what would be lost, before workers end.
+/// Lets all features save what would be lost, before workers end.
 pub fn end(c: &mut Control, until: Instant) {
     features(c).iter().for_each(|feature| (feature.end)(c, until));
 }

@@ -74,7 +74,7 @@ impl Forwarding {
         }
     }
 
-    /// Has the objects of a label follow it again: it has other paths now, or none.
+    /// Makes the objects of a label follow it again: it has other paths now, or none.
     pub fn label_changed(&mut self, c: &Control, label: Label) {
         let of = self.via_labels.all.range(ViaLabel::first(label)..);
         let all: Vec<ViaLabel> =
@@ -93,7 +93,7 @@ impl Forwarding {
         self.via_labels.due.pop_first()
     }
 
-    /// Has an object lead to what its label leads to, which the caller keeps a reference to, or
+    /// Makes an object lead to its label's target, which the caller keeps a reference to, or
     /// nowhere. Returns whether it does: not if it is gone, or would lead to itself.
     pub fn set_via_label(&mut self, c: &Control, key: &ViaLabel, to: Option<Dpo>) -> bool {
         let Some(&dpo) = self.via_labels.all.get(key) else { return false };

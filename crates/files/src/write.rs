@@ -151,7 +151,7 @@ impl Replacement {
         rustix::fs::fchmod(&self.new, mode).map_err(|e| at("write", &self.spot.path)(e.into()))
     }
 
-    /// Has all that was written so far on disk: little can go wrong any more then.
+    /// Syncs all that was written so far to disk: little can go wrong any more then.
     ///
     /// # Errors
     /// If that fails.

@@ -10,7 +10,7 @@ use thalweg_graph::{Built, HandOff, Node, NodeCx, NodeId, Verdict};
 
 const CIRCLE: &str = "packet goes round in the graph";
 
-/// Has the splitter send packets of kind [`TO_NODE`] to a node.
+/// Makes the splitter send packets of kind [`TO_NODE`] to a node.
 fn lead_to(lab: &mut Lab, node: NodeId) {
     let split = lab.node("test-split");
     lab.c.message_all(split, |_| Box::new(node));

@@ -15,7 +15,7 @@ use crate::peer::Peer;
 const ZEBRA: &str = "usr/lib/frr/zebra";
 const VTYSH: &str = "usr/bin/vtysh";
 
-/// Has a daemon believe that root is in the group that may use its sockets, and keeps its reports
+/// Makes a daemon believe that root is in the group that may use its sockets, and keeps its reports
 /// of crashes out of the system's directory.
 ///
 /// Its models are read from `/usr/share/yang`, which is another directory where it was unpacked.

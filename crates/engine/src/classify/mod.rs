@@ -210,7 +210,7 @@ impl Classifier {
         self.first.iter().map(|(user, first)| (*user, *first))
     }
 
-    /// Has a chain choose which traces are shown, or none, until it is removed.
+    /// Lets a chain choose which traces are shown, or none, until it is removed.
     ///
     /// # Errors
     /// [`ClassifyError::NoTable`].
@@ -289,7 +289,7 @@ impl Classifier {
         Ok(index)
     }
 
-    /// Has a table lead to another, or to none.
+    /// Makes a table lead to another, or to none.
     ///
     /// # Errors
     /// [`ClassifyError::NoTable`]; [`ClassifyError::Value`] if the chain would be a loop.

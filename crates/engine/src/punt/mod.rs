@@ -345,7 +345,7 @@ fn change(
     Ok(())
 }
 
-/// Has a node take the packets of a reason, from the workers' next loop on. They begin at the
+/// Makes a node take the packets of a reason, from the workers' next loop on. They begin at the
 /// header of the protocol that punts.
 ///
 /// # Errors

@@ -50,7 +50,7 @@ impl FromStr for Port {
     }
 }
 
-/// Has a port punted from now on, or no longer. Repeating a setting is no error.
+/// Starts or stops punting a port. Repeating a setting is no error.
 ///
 /// # Errors
 /// [`PuntError::Ports`].

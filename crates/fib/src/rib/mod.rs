@@ -263,7 +263,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         true
     }
 
-    /// Has all that depends on the route of a prefix follow its change.
+    /// Makes all that depends on the route of a prefix follow its change.
     fn follow(&mut self, c: &Control, prefix: Prefix<A>, source: Source) {
         self.re_resolve(c, prefix);
         if source != Source::Adjacency {

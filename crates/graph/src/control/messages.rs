@@ -204,7 +204,7 @@ impl Control {
         self.late.begun
     }
 
-    /// Has the continuations go on whose workers have answered. Returns whether none is left.
+    /// Continues those whose workers have answered. Returns whether none is left.
     pub fn go_on(&mut self) -> bool {
         // Work that these begin is looked at next time.
         let mut waiting = std::mem::take(&mut self.late.waiting);

@@ -141,7 +141,7 @@ impl Control {
         Ok(base as u32)
     }
 
-    /// Has the counters of a node begin at zero: the node that had its id before has counted, too.
+    /// Begins the counters of a node at zero: the node that had its id before has counted, too.
     fn begin_counts(&mut self, id: NodeId) {
         let e = &self.nodes[usize::from(id.0)];
         self.begin_error_counts(e.error_base..e.error_base + e.errors.len() as u32);

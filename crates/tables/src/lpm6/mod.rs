@@ -239,7 +239,7 @@ impl Lpm6 {
         open.block.and_then(|(class, index)| self.table.block(class, index))
     }
 
-    /// Has a tail's block know a route, or its new leaf.
+    /// Puts a route, or its new leaf, into a tail's block.
     fn put_in_block(&mut self, upper: u32, route: Route, domain: &Domain) {
         let Some(open) = self.open.get_mut(&upper) else { return };
         match open.routes.binary_search_by_key(&route.key(), Route::key) {
