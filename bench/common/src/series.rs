@@ -172,7 +172,7 @@ impl Series {
         Spread::of_mean(&more.collect::<Vec<_>>())
     }
 
-    /// These over another side's, round by round.
+    /// Ratios of these to another side's, round by round.
     ///
     /// # Errors
     /// If some round has no counterpart, or one that was measured too long before or after.

@@ -131,7 +131,7 @@ fn route(r: &mut Router, n: u64) -> Result<()> {
         // Routes above them.
         4 => (base, 9 + (i / 8 % 7) as u8),
         5 => (base | 1 << 16, 9 + (i / 8 % 7) as u8),
-        // Elsewhere.
+        // Routes elsewhere.
         6 => (base | 2 << 16 | (i / 8) << 8, 24),
         _ => ((i / 8) << 12 | 100 << 24, 20 + (i / 8 % 6) as u8),
     };
