@@ -49,7 +49,7 @@ class Clients(Case):
         # All have woken when this returns.
         go.set()
         self.ok(self.api.control_ping())
-        # They do nothing but dumps, so this is in the middle of one.
+        # The processes do nothing but dumps, so this is in the middle of one.
         for process in processes:
             os.kill(process.pid, signal.SIGKILL)
             process.join()

@@ -667,7 +667,7 @@ class Six(Case):
         self.ok(self.address("fe80::78/128"))
         self.assertEqual(str(get().ip), "fe80::78")
         self.fails(-60, self.address("fe80::77/128", add=False))
-        # They are never among the others.
+        # Link-local addresses are never among the others.
         dump = self.api.ip_address_dump(sw_if_index=self.port, is_ipv6=True)
         self.assertEqual(list(dump), [])
         self.ok(enable(False))

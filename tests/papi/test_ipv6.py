@@ -99,7 +99,7 @@ class Generated(Case):
         for part in (f"2001:db8::9 -> {FAR}", "hop limit 64", "hop limit 63", "80 -> 99"):
             self.assertIn(part, text)
         self.cli("clear trace")
-        # Only what a filter passes.
+        # The trace has only what a filter passes.
         self.cli(f"classify filter trace mask l3 ip6 dst match l3 ip6 dst {FAR}")
         self.cli("trace add pg-input 10 filter")
         eth = "IP6: 0200.0000.0009 -> 0200.0000.0001"

@@ -138,7 +138,7 @@ bridgedomains:
 sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
-# Only ports. vppcfg has no sFlow defaults to return to; these are Thalweg's.
+# Ports only: vppcfg has no sFlow defaults to return to; these are Thalweg's.
 BARE = """
 interfaces:
   host-va: {state: down}

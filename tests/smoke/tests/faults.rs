@@ -12,7 +12,7 @@ use thalweg_testkit::{
 const LIMIT: Duration = thalweg_testkit::WAIT_LIMIT;
 
 lab_test! {
-    /// Down, packets are dropped and counted; up, they flow again.
+    /// Packets of a port that is down are dropped and counted; they flow again once it is up.
     fn an_interface_goes_down_and_up_under_load() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;
@@ -44,7 +44,7 @@ lab_test! {
         let router = Router::start(&lab.router, &host_pair())?;
         lab.ping_all()?;
         let result = thread::scope(|scope| {
-            // Long enough for both waits below where processors are busy with something else.
+            // The transfer is long enough for both waits below on busy processors.
             let options = IperfOptions { duration: Duration::from_secs(6), ..Default::default() };
             let running =
                 scope.spawn(move || iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &options));

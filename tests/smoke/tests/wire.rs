@@ -82,7 +82,7 @@ lab_test! {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;
         let (left, right) = (router.dir().join("left.pcap"), router.dir().join("right.pcap"));
-        // Only what the router sends.
+        // The capture has only what the router sends.
         let [to_left, to_right] = ["host-eth0", "host-eth1"].map(|name| router.mac(name));
         let filters = [format!("ether src {}", to_left?), format!("ether src {}", to_right?)];
         let captures = [
