@@ -78,7 +78,7 @@ pub(crate) enum Retag {
     /// The change of the port in layer 2 that has received it; the change of the one that sends it
     /// follows.
     Received(TagEdit),
-    /// These tags in place of those of the sub-interface that has received it.
+    /// Tags that replace those of the sub-interface that has received it.
     Replace { own: SubTags, changed: Changed, by: SubTags },
 }
 

@@ -389,7 +389,7 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
         let tracker = match settings.tracker(workers, lack) {
             Ok(tracker) => tracker,
             Err(e) => {
-                // They are made by the next change, if there is memory then.
+                // The trackers are made by the next change, if memory is free then.
                 tracing::error!("connection tracking: {e}");
                 let state = c.state::<Tracking>();
                 let mut state = state.borrow_mut();

@@ -75,7 +75,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event: &InterfaceEvent| {
         if let InterfaceEvent::Deleted(i) = *event {
             let of_it = c.state::<Proxied>().borrow().behind(i);
-            // They are there.
+            // The addresses exist.
             of_it.into_iter().for_each(|ip| _ = remove(c, i, ip));
         }
     });

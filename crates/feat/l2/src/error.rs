@@ -88,7 +88,7 @@ pub enum L2Error {
     /// The MAC address table failed.
     #[error(transparent)]
     Mac(#[from] MacError),
-    /// Not supported yet.
+    /// The option is not supported.
     #[error("{0} is not supported yet")]
     NotYet(&'static str),
 }

@@ -23,11 +23,11 @@ pub(crate) const ENTRIES_PER_STEP: u32 = 512;
 /// Entries to flush.
 #[derive(Clone, Copy)]
 pub(crate) struct FlushFilter {
-    /// Only entries of this port.
+    /// Port of the entries; `None` for any.
     pub(crate) port: Option<SwIfIndex>,
-    /// Only entries of the bridge domain with this number.
+    /// Number of the entries' bridge domain; `None` for any.
     pub(crate) bridge: Option<u16>,
-    /// Only entries of these origins.
+    /// Filter of the entries' origins.
     pub(crate) origins: fn(Origin) -> bool,
 }
 

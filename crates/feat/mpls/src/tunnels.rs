@@ -285,7 +285,7 @@ pub fn set_paths(c: &mut Control, sw_if: SwIfIndex, mut paths: Vec<Path>) -> Res
         }
         f.borrow_mut().set_tunnel(c, sw_if, *link, followed.dpo)?;
         if *link == LinkType::Ip4 {
-            // They are the same before the labels.
+            // The adjacencies are the same before the labels.
             f.borrow_mut().set_tunnel(c, sw_if, LinkType::Ip6, followed.dpo)?;
         }
     }

@@ -253,7 +253,7 @@ pub(crate) fn many_flows(nat: &mut Nat, frame: &mut Frame, config: &Config, now:
             _ => rest.insert(i as u8),
         }
     }
-    // Apart, where it costs next to nothing.
+    // The case is apart, as it costs next to nothing there.
     let is_tcp = |key: &Key| (key[1] >> 32) as u8 == protocol::TCP;
     let keys = &columns.keys[..frame.len()];
     let all = keys.iter().map(|key| u64::from(is_tcp(key))).sum::<u64>();

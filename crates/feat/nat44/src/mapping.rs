@@ -17,7 +17,7 @@ pub enum TwiceNat {
     Never,
     /// Always.
     Always,
-    /// Only if the host calls itself (self-twice-NAT).
+    /// Sessions of a host that calls itself (self-twice-NAT).
     SelfOnly,
 }
 

@@ -83,7 +83,7 @@ pub struct Address {
     pub twice: bool,
     /// The address.
     pub address: Ipv4Addr,
-    /// Only for hosts of this routing table.
+    /// Routing table of the hosts that may use it; `None` for all.
     pub table: Option<TableId>,
 }
 

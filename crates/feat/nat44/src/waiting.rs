@@ -25,11 +25,11 @@ enum Trial {
     /// Nothing that they need has come.
     #[default]
     None,
-    /// They are tried soon.
+    /// Sessions are tried soon.
     Soon,
-    /// They are being tried.
+    /// Sessions are being tried.
     Now,
-    /// They are being tried, and more has come meanwhile.
+    /// Sessions are being tried, and more has come meanwhile.
     NowAndAgain,
 }
 

@@ -292,7 +292,7 @@ fn replies_never_asked_for_are_not_learned() {
             b.hear(worker, ip(1), mac(9), true);
         }
         assert!(list(&b).is_empty());
-        // They change what is known; a request makes itself known.
+        // Announcements change what is known; a request makes its sender known.
         b.hear(0, ip(7), mac(7), false);
         b.hear(1, ip(7), mac(8), true);
         assert_eq!(b.known(ip(7)), Some(mac(8)));

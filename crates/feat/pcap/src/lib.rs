@@ -72,9 +72,9 @@ pub struct Plan {
     pub bytes: u32,
     /// Interface; `None` for all.
     pub sw_if: Option<SwIfIndex>,
-    /// Only dropped packets with this reason; see [`reason`].
+    /// Reason of dropped packets that are captured; see [`reason`].
     pub error: Option<u32>,
-    /// Only packets that match.
+    /// Filter of packets that are captured.
     pub filter: Option<Arc<ByteFilter>>,
     /// Name of the file in `/tmp`; if empty, derived from what is captured.
     pub file: String,

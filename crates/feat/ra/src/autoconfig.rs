@@ -301,7 +301,7 @@ fn ends(valid: u32, before: Option<Option<Instant>>, now: Instant) -> Option<Ins
     let until = now + Duration::from_secs(valid.into());
     let least = now + TWO_HOURS;
     match before {
-        // Only a little is left: it stays so.
+        // A little is left: it stays so.
         Some(Some(old)) if old <= least && until <= old => Some(old),
         Some(Some(old)) if until > least || until > old => Some(until),
         Some(_) => Some(until.max(least)),

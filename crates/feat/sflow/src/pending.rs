@@ -127,7 +127,7 @@ impl PendingSamples {
     pub(crate) fn rename(&mut self, ring: &mut SampleWriter, old: PacketKey, new: PacketKey) {
         let next = self.next;
         self.each(ring, old, |row| Disposition::Pending { key: new, row });
-        // They are still pending.
+        // Samples are still pending.
         self.next = next;
     }
 

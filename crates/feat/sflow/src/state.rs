@@ -62,7 +62,7 @@ pub enum SFlowError {
     /// No such interface, or the device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Already in that state.
+    /// The state is set already.
     #[error("sflow is already {} on `{name}'", if *enabled { "enabled" } else { "disabled" })]
     Unchanged {
         /// The interface.
@@ -76,7 +76,7 @@ pub enum SFlowError {
     /// Invalid collector.
     #[error("{0}")]
     Collector(String),
-    /// Already configured.
+    /// The collector is configured already.
     #[error("collector {0} is already configured")]
     CollectorExists(String),
     /// The collector is not configured.

@@ -139,7 +139,7 @@ mod tests {
             asked += b.sent_arp().len();
             asked >= 2
         });
-        // Long enough to look at the silence where processors are busy with something else.
+        // The time is long enough to look at the silence on busy processors.
         b.quick(Duration::from_millis(500));
         b.until("failure", |b| b.count("ip4-glean", "UNRESOLVED") == 1);
         assert_eq!(asked + b.sent_arp().len(), 3);

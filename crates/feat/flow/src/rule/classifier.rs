@@ -267,8 +267,8 @@ impl Classifier {
         self.search(words, |_, _, _| {})
     }
 
-    /// Same as [`find`](Self::find), with the bits of the packet's fields that the result depends
-    /// on: all packets with these bits have the same result.
+    /// Does the same as [`find`](Self::find), with the bits of the packet's fields that the result
+    /// depends on: all packets with these bits have the same result.
     pub fn find_needed(&self, words: &Words) -> (Option<u32>, Words) {
         let mut needed = [0; WORDS];
         let found = self.search(words, |word, mask, stage| {
@@ -489,8 +489,8 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Same as [`Classifier::find`]. `rules` is a non-zero number unique to the classifier.
-    /// Consecutive packets often have the same result in the same `turn`.
+    /// Does the same as [`Classifier::find`]. `rules` is a non-zero number unique to the
+    /// classifier. Consecutive packets often have the same result in the same `turn`.
     #[inline]
     pub fn find(
         &mut self,

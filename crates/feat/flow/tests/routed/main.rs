@@ -189,7 +189,7 @@ fn outputs_by_sub_interfaces_are_counted_for_them() {
     let all = ["output:test2.30", "output:test2.30,normal", "normal,output:test2.30"];
     for (set, actions) in (10..).zip(all) {
         lab.ok(&format!("flow add {set} 'actions={actions}'\nset interface flow test0 {set}"));
-        // Alone, and as a frame.
+        // The frame comes alone, and among others.
         for n in [1, 60] {
             let sent = |lab: &Lab| [port, sub].map(|i| lab.c.interface_totals(i).tx_packets);
             let before = sent(&lab);

@@ -371,9 +371,9 @@ impl Lab {
         self.start(profile, burst, None);
     }
 
-    /// Same as [`load`](Lab::load), with devices that deliver each packet to the worker that owns
-    /// it. Clients open the connections that trackers assign to the workers here when distributing
-    /// over `shares` workers.
+    /// Does the same as [`load`](Lab::load), with devices that deliver each packet to the worker
+    /// that owns it. Clients open the connections that trackers assign to the workers here when
+    /// distributing over `shares` workers.
     pub fn load_spread(&mut self, profile: &Profile, burst: usize, shares: usize) {
         assert!(shares >= self.worlds.len());
         self.start(profile, burst, Some(shares as u64));
@@ -491,7 +491,8 @@ impl Lab {
         self.pass_until(port, frames, frames.len())
     }
 
-    /// Same as [`pass`](Lab::pass), but returns once `count` more packets were sent or dropped.
+    /// Does the same as [`pass`](Lab::pass), but returns once `count` more packets were sent or
+    /// dropped.
     pub fn pass_until(
         &mut self,
         port: usize,

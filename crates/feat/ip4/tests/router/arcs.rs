@@ -120,7 +120,7 @@ fn features_are_visited_in_the_order_of_the_arc() {
                     // Packets routed to `test1` leave by it.
                     let passes = of == arc || (arc, of) == ("ip4-unicast", "ip4-output")
                         || (arc, of) == ("ip4-output", "ip4-unicast")
-                        // These end as drops or as packets for the router, which are unicast.
+                        // Packets end as drops or as packets for the router, which are unicast.
                         || arc == "ip4-unicast" && of != "ip4-multicast"
                         || arc == "ip4-drop" && of == "ip4-multicast"
                         || arc == "ip4-local" && of == "ip4-punt";

@@ -121,7 +121,7 @@ fn malformed_packets_are_dropped_for_their_reasons() {
         (dst("::1"), "ip6 loopback destination address"),
         (dst("::"), "ip6 unspecified destination address"),
     ] {
-        // Alone, and among others.
+        // The frame comes alone, and among others.
         for others in [0, 20] {
             let mut lab = router();
             let mut frames = vec![framed(0, 2, &good); others];

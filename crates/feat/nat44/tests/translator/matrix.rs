@@ -408,7 +408,7 @@ fn run(n: &mut Nat, c: &Case) -> (Seen, Option<Seen>) {
         assert!(c.protocol == Gre || c.protocol == Icmp || back.to.1 == from.1, "{c:?}");
     }
     let answer = seen(c, back.as_ref(), to, !from_host);
-    // Often enough for the fast path.
+    // Packets come often enough for the fast path.
     if c.protocol == Udp {
         for _ in 0..2 {
             let again = send(n, port, first());

@@ -52,7 +52,7 @@ fn tenants_have_the_same_addresses() {
         }
         assert_ne!(outside[0], outside[1]);
         for (tenant, port) in [0, 2].into_iter().zip(outside) {
-            // Often enough to take the fast path.
+            // Packets come often enough to take the fast path.
             for flags in [SYN | ACK, ACK, ACK] {
                 let back = n.one(1, tenant, tcp((FAR, 80), (SHARED, port), flags));
                 assert_eq!((back.dst(), back.ports()), (host.0, (80, 5000)));

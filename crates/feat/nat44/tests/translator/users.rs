@@ -128,7 +128,7 @@ fn fragments_are_forwarded_or_translated_as_a_whole() {
         }
         assert_eq!(sources(&mut n, 0, 1, packets), [ip(0, 2); 2], "{id}");
     }
-    // Straight from outside, and the answers.
+    // Packets come straight from outside, and the answers.
     assert_eq!(sources(&mut n, 1, 0, pieces((FAR, 54), near, 3)), [FAR; 2]);
     n.lab.ok("nat44 add address 192.0.2.1");
     assert_eq!(sources(&mut n, 0, 1, pieces(near, (FAR, 54), 4)), [ip(0, 2); 2]);

@@ -47,7 +47,7 @@ fn converse(n: &mut Nat, outside: u8, sport: u16) {
     let out = n.one(0, outside, tcp(host, (FAR, 80), SYN));
     assert_eq!((out.src(), out.dst()), (SHARED, FAR));
     let port = out.ports().0;
-    // Often enough to take the fast path.
+    // Packets come often enough to take the fast path.
     for flags in [SYN | ACK, ACK, ACK] {
         let back = n.one(outside, 0, tcp((FAR, 80), (SHARED, port), flags));
         assert_eq!((back.dst(), back.ports()), (host.0, (80, sport)));

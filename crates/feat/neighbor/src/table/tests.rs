@@ -58,7 +58,7 @@ fn a_reply_may_be_read_before_the_request_of_another_worker() {
     assert!(t.get(key(7)).is_none(), "nobody has asked");
     t.request(key(7), None, true, now + Duration::from_millis(50));
     assert_eq!(t.get(key(7)).and_then(|e| e.mac), Some(MAC));
-    // Later, or where the main thread is to ask, it is not the answer.
+    // The message is not the answer later, or while the main thread asks.
     t.learn(key(8), MAC, Origin::Reply, now);
     t.request(key(8), None, true, now + s(1));
     t.learn(key(9), MAC, Origin::Reply, now);

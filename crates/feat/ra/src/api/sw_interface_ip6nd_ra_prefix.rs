@@ -26,7 +26,7 @@ fn handle(
     let (valid, preferred) = (rq.val_lifetime, rq.pref_lifetime);
     let lifetimes = match rq.use_default {
         true => Lifetimes::default(),
-        // Either for ever: both.
+        // One lifetime without end makes both so.
         false if valid == u32::MAX || preferred == u32::MAX => {
             Lifetimes { valid: u32::MAX, preferred: u32::MAX }
         }

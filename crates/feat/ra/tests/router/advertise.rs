@@ -83,7 +83,8 @@ fn solicitations_are_answered_at_once_but_not_too_often() {
     assert_eq!(lab.messages(0, 134).len() + before, 1);
     let text = lab.cli("show ip6 interface test0");
     assert!(text.contains("router solicitations received 6"), "{text}");
-    // Alone, if that is wanted; one without an address is answered to all.
+    // The answer goes to the host alone if that is set; a host without an address is answered to
+    // all.
     lab.ok("ip6 nd test0 ra-send-unicast");
     lab.wait(4000);
     lab.messages(0, 134);
