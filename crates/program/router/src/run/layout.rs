@@ -43,7 +43,7 @@ pub enum LayoutError {
         wanted: usize,
         /// Cores that are left for workers.
         free: usize,
-        /// These cores.
+        /// The cores.
         cores: String,
     },
     /// The system has no huge pages.

@@ -84,7 +84,7 @@ impl Pair {
         diff(dump.root(), self.base.root()).is_empty()
     }
 
-    /// Back to the beginning, from what was dumped.
+    /// Goes back to the beginning, from what was dumped.
     fn reset(&mut self, dump: &Document) {
         if !self.is_base(dump) {
             let base = self.base.clone();

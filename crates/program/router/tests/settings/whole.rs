@@ -313,7 +313,7 @@ fn what_others_change_during_an_apply_stays() {
     let mut router = Router::start();
     router.run("create packet-generator interface pg0");
     let file = router.dir.path().join("a.yaml");
-    // Enough that it takes slices.
+    // The routes are enough to take slices.
     let routes: String =
         (0..3000).map(|n| format!("10.{}.{}.0/24: pg0, ", n >> 8, n & 255)).collect();
     let of = |devices: &str| {
@@ -370,7 +370,7 @@ fn what_saves_during_an_apply_is_refused() {
     };
     let (before, revisions) = (fs::read(&saved).unwrap(), listed(&mut router));
     let file = router.dir.path().join("a.yaml");
-    // Enough that it takes slices.
+    // The routes are enough to take slices.
     let routes: String =
         (0..3000).map(|n| format!("10.{}.{}.0/24: pg0, ", n >> 8, n & 255)).collect();
     let text = format!(
