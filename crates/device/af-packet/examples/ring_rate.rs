@@ -125,7 +125,7 @@ fn drain(tx: &mut TxRing, options: &Options) -> Outcome<(f64, f64)> {
     let mut times = [Duration::ZERO; 2];
     let mut counts = [0usize; 2];
     for round in 0..100 {
-        // Less than any ring holds.
+        // The burst is less than any ring holds.
         for _ in 0..4 {
             burst(tx, 30);
         }

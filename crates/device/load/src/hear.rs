@@ -33,7 +33,7 @@ impl Runner for Hear {
             for same in frame.aux().chunk_by(|a, b| a == b) {
                 let rows = from..from + same.len();
                 from = rows.end;
-                // They are not handed over again, whatever they are.
+                // Frames are not handed over again, whatever they are.
                 all.hear(cx, SwIfIndex(same[0]), (&frame, rows), None);
             }
             cx.put_local(self.all, all);

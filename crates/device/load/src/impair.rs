@@ -42,11 +42,11 @@ pub struct Impairment {
     pub jitter: u32,
     /// Decides chance: the same number repeats a run.
     pub seed: u64,
-    /// Only packets of at least this many bytes are lost or damaged.
+    /// Minimum length in bytes of packets that are lost or damaged.
     pub min_bytes: u32,
-    /// Only packets of at most this many; 0 = any.
+    /// Maximum length in bytes of such packets; 0 = any.
     pub max_bytes: u32,
-    /// Only packets that come in this time from now on, in milliseconds; 0 = always.
+    /// Time from now on in which packets are affected, in milliseconds; 0 = always.
     pub first: u32,
 }
 

@@ -96,7 +96,7 @@ pub enum Payload {
     None,
     /// Bytes 0, 1, 2 … up to this modulus, and again from 0.
     Incrementing(u16),
-    /// These bytes, then zeros.
+    /// Bytes, then zeros.
     Bytes(Vec<u8>),
 }
 

@@ -108,7 +108,7 @@ impl Sink for FrameSink<'_> {
         true
     }
 
-    /// Straight into buffers, which saves a copy of 64 KiB.
+    /// Frames go straight into buffers, which saves a copy of 64 KiB.
     fn fetch(&mut self, len: usize, fetch: Fetch<'_>) -> Option<bool> {
         let mut p = self.cache.alloc()?;
         let fetched = p.extend(len, self.cache).then(|| fetch.into(p.segments_mut()));

@@ -436,7 +436,7 @@ impl TxRing {
         }
         if more.next().is_some() {
             self.whole.clear();
-            // Only for a device whose frames are longer than the kernel's largest.
+            // A device needs it only if its frames are longer than the kernel's largest.
             if len > self.whole.capacity() {
                 self.stats.bad_length += 1;
                 return Err(SendError::TooLong { len, max: self.whole.capacity() });

@@ -96,7 +96,7 @@ pub enum TagMatch {
     },
     /// This first tag, and a second one.
     AnyInner(VlanTag),
-    /// These two tags.
+    /// Two tags.
     Pair {
         /// First tag.
         outer: VlanTag,
