@@ -41,7 +41,7 @@ fn originals() -> Vec<Vec<u8>> {
     captures.into_iter().map(|(capture, n)| datagrams(capture)[n].clone()).collect()
 }
 
-/// Always the same draws.
+/// Draws that are always the same.
 struct Draws(u64);
 
 impl Draws {

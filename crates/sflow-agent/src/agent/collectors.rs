@@ -107,7 +107,7 @@ impl CollectorConfig {
             return Ok(Host::Scoped(ip, device.to_owned()));
         }
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        // Only digits and dots: a mistyped address.
+        // A word of digits and dots is a mistyped address.
         let name = text.len() <= 253 && text.chars().all(good);
         let letter = text.contains(|c: char| c.is_ascii_alphabetic());
         if name && letter && !text.starts_with(['-', '.']) {

@@ -116,9 +116,9 @@ pub struct DropmonConf {
     pub hardware: bool,
     /// Report the kernel's reason by name.
     pub reason_names: bool,
-    /// Only listen to the kernel's own drops, and leave starting to others.
+    /// Listen to the kernel's own drops, and leave starting to others.
     pub software_passive: bool,
-    /// Only listen to those of devices.
+    /// Listen to drops of devices only.
     pub hardware_passive: bool,
     /// Send unknown traps as well.
     pub unknown: bool,

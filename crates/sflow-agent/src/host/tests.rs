@@ -182,7 +182,7 @@ fn a_poller_reads_once_an_interval() {
         now = poller.deadline(due).unwrap();
         assert_eq!(now, due + interval);
     }
-    // Late by much: missed ones are not repeated.
+    // After a long delay, missed ones are not repeated.
     let late = now + Duration::from_secs(600);
     assert_eq!(poller.poll(late), None);
     let end = Instant::now() + LIMIT;

@@ -220,7 +220,7 @@ fn heard<'a>(
                 continue;
             }
             Err(Errno::AGAIN) if overrun => return false,
-            // They were delivered before sending returned.
+            // Samples were delivered before sending returned.
             Err(error) => panic!("{next} of {samples}: {error}"),
         };
         for raw in wire::Messages::new(&buffer[..length]).map(Result::unwrap) {

@@ -77,7 +77,7 @@ struct Port {
     drops: u64,
     /// Octets of its latest counters: if these go back, they have started again.
     octets: (u64, u64),
-    /// They have, although no counter may show it.
+    /// True if its numbers began again, although no counter may show it.
     restarted: bool,
     /// Its counters are the kernel's, to be polled from then on.
     poll: Option<Instant>,

@@ -122,7 +122,7 @@ impl TextBuf {
         }
     }
 
-    /// Apart from [`TextBuf::array`], where nothing then has to be compared twice.
+    /// The function is apart from [`TextBuf::array`], which then compares nothing twice.
     #[cold]
     fn grown<const N: usize>(&mut self) -> &mut [u8; N] {
         match self.room(N).first_chunk_mut() {
