@@ -218,7 +218,7 @@ pub struct LimitedBy {
 pub enum Grade {
     /// The packet itself was noted where it was dropped.
     Seen,
-    /// Only this place dropped anything, and it dropped all.
+    /// Place that alone dropped anything, and dropped all.
     Counted,
     /// Several dropped something, and all others cannot have dropped this packet.
     Inferred,
@@ -392,7 +392,7 @@ pub struct Latency {
     pub scheduled: Cover,
     /// Jitter (RFC 3550).
     pub jitter_ns: Option<u64>,
-    /// Back to back, through the same transport.
+    /// Latency back to back, through the same transport.
     pub floor: Option<Cover>,
 }
 

@@ -124,7 +124,7 @@ mod tests {
             (2, "7.8e-1"),
             (100, "3.0e-2"),
             (200_000, "1.5e-5"),
-            // Less would be too good.
+            // A lower bound would be too good.
             (145_000, "2.1e-5"),
             (u64::MAX, "1.7e-19"),
         ] {

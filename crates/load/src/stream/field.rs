@@ -15,7 +15,7 @@ pub enum Steps {
 /// The values of a field, in the order of packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Always this one.
+    /// Single value.
     One(u128),
     /// Counts from `first` up to at most `last`; or down, if `last` is less.
     Count {
@@ -28,7 +28,7 @@ pub enum Values {
         /// Value of the first packet, in the place that it has in the count.
         start: u128,
     },
-    /// These, one after the other, over and over.
+    /// Values one after the other, over and over.
     List(Vec<u128>),
     /// Drawn at random, each equally often.
     Random {

@@ -17,7 +17,7 @@ pub(super) enum Arrival {
     Reordered,
     /// Repetition.
     Repeated,
-    /// Too late to tell if it is the first time.
+    /// Arrival too late to tell if it is the first time.
     Ancient,
 }
 

@@ -50,7 +50,7 @@ class Device(MLRsearch.AbstractMeasurer):
         self.trials += 1
         over = max(0.0, 1.0 - self.capacity / intended_load)
         loss = min(1.0, self.floor + self.slope * over)
-        # Enough packets for any share.
+        # The count is enough packets for any share.
         count = 10**15
         return MLRsearch.MeasurementResult(
             intended_duration=intended_duration,

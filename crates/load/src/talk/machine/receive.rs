@@ -69,7 +69,8 @@ impl Machine {
     fn odd_segment(&mut self, number: u32, segment: Heard<'_>, out: &mut impl Sink) {
         let tcb = &mut self.slots[number as usize];
         if segment.flags & RST != 0 {
-            // Only one that fits exactly (RFC 5961 §3.2), and none in TIME_WAIT (RFC 1337).
+            // An RST counts only if it fits exactly (RFC 5961 §3.2), and never in TIME_WAIT (RFC
+            // 1337).
             match segment.seq == tcb.rcv && tcb.state != State::TimeWait {
                 true => self.finish(number, End::Reset),
                 false => self.counts.unexpected += 1,
