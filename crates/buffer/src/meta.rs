@@ -194,7 +194,7 @@ impl IcmpCause {
 /// Progress of the search for the worker that has a packet's flow.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Search {
-    /// Not searched yet.
+    /// Search to be made.
     #[default]
     New,
     /// The owner does not have it; this worker is asked for an older one.

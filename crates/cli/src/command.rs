@@ -86,7 +86,7 @@ pub enum Outcome<C> {
     Done,
     /// The command continues over time: the main loop polls the task.
     Pending(Box<dyn Task<C>>),
-    /// These commands run in its place.
+    /// Commands that run in its place.
     Script(Script),
     /// The session ends.
     Quit,

@@ -372,7 +372,7 @@ fn no_json(path: &str) -> CliError {
 
 fn located(path: &str, usage: Option<String>, source: CliError) -> CliError {
     match source {
-        // These contain their place themselves.
+        // The error contains its place.
         CliError::In { .. } | CliError::Script { .. } | CliError::PrivateScript { .. } => source,
         CliError::UnknownInput { path: ref p, .. } | CliError::Ambiguous { path: ref p, .. }
             if !p.is_empty() =>

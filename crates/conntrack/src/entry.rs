@@ -180,8 +180,8 @@ const ACKNOWLEDGED: u64 = {
     all
 };
 
-/// Same as [`Pair::update`] for a segment within the window, without its branches. Both sides must
-/// have sent before. `SETTLED`: states do not change.
+/// Does the same as [`Pair::update`] for a segment within the window, without its branches. Both
+/// sides must have sent before. `SETTLED`: states do not change.
 #[inline(always)]
 fn slide<const SETTLED: bool>(entry: &mut Entry, reply: bool, s: &Segment) -> bool {
     let (from, to) = (usize::from(reply), usize::from(!reply));

@@ -584,7 +584,7 @@ fn an_index_that_is_used_again_counts_from_zero() {
 /// A change of nested groups, or a look at them.
 #[derive(Clone, Debug)]
 enum Step {
-    /// These members for the inner group, or the outer one, which keeps the inner one.
+    /// Members for the inner group, or the outer one, which keeps the inner one.
     Members(bool, Vec<(prop::sample::Index, u32)>),
     /// A neighbour is resolved, or not.
     Resolved(prop::sample::Index, bool),

@@ -158,7 +158,7 @@ pub enum ArcError {
         /// The arc.
         arc: &'static str,
     },
-    /// Too many features or taps.
+    /// The arc has too many features or taps.
     #[error("arc `{arc}`: the limit is {MAX_FEATURES} features and {MAX_TAPS} taps")]
     TooMany {
         /// The arc.

@@ -78,7 +78,7 @@ fn origin() -> Origin {
         #[cfg(target_arch = "x86_64")]
         {
             let (wall, (instant, start)) = (SystemTime::now(), by_both_clocks());
-            // Long enough for an accuracy of a few parts in 100,000.
+            // The time is long enough for an accuracy of a few parts in 100,000.
             while instant.elapsed() < Duration::from_millis(20) {
                 std::hint::spin_loop();
             }

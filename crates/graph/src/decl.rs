@@ -129,12 +129,12 @@ impl FeatureDecl {
     pub const fn at(self, stage: Stage) -> FeatureDecl {
         FeatureDecl { stage, ..self }
     }
-    /// Earlier than some of its stage.
+    /// Goes earlier than some of its stage.
     #[must_use]
     pub const fn before(self, before: &'static [&'static str]) -> FeatureDecl {
         FeatureDecl { before, ..self }
     }
-    /// Later than some of its stage.
+    /// Goes later than some of its stage.
     #[must_use]
     pub const fn after(self, after: &'static [&'static str]) -> FeatureDecl {
         FeatureDecl { after, ..self }

@@ -93,7 +93,7 @@ impl Counting {
     #[inline]
     fn note() {
         let asked = ASKED.get() + 1;
-        // Only once: capturing a backtrace allocates, too, which does not count.
+        // Run it only once: capturing a backtrace allocates, too, which does not count.
         if WATCHED.replace(false) {
             SEEN.set(Some(Backtrace::force_capture()));
         }

@@ -275,7 +275,7 @@ fn what_follows_an_answer_may_come_later() {
     go.store(true, Relaxed);
     lab.c.finish_late();
     assert_eq!(done.load(Relaxed), 1);
-    // Usually at once: with a worker that has a processor.
+    // A worker with a processor answers at once.
     lab.c.when_synced(mark(&done));
     lab.c.finish_late();
     assert_eq!(done.load(Relaxed), 2);

@@ -166,7 +166,7 @@ mod tests {
             vec![],
             vec![(0.0, 0.0)],
             vec![(1e6, 1e-6), (2e6, 0.5), (f64::NAN, 1.0), (f64::INFINITY, -1.0)],
-            // These kept the drawing of axes busy without end.
+            // Spans like these kept the drawing of axes busy without end.
             vec![(1e300, 1e-300), (-1e300, 1e15), (1e15, 1e15)],
             vec![(1e15, 1e15), (1e15 + 1.0, 1e15 + 1.0)],
         ];

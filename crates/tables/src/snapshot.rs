@@ -34,7 +34,7 @@ pub fn channel<T: Send + Sync + 'static>(value: T) -> (Writer<T>, Arc<Snapshot<T
 
 /// The readers' half of a cell that holds one immutable `T` at a time.
 pub struct Snapshot<T: Send + Sync + 'static> {
-    /// Always a live `Box<T>`.
+    /// Pointer to a `Box<T>` that is always live.
     value: AtomicPtr<T>,
     /// Domain that guards the value: a guard of another domain would protect nothing.
     domain: AtomicU64,

@@ -484,7 +484,7 @@ impl<D: Dispatch> Session<D> {
 /// Tells if input begins as an HTTP request does.
 enum Http {
     Yes,
-    /// Too short to tell.
+    /// Input too short to tell.
     Maybe,
     No,
 }

@@ -374,7 +374,7 @@ fn a_client_that_does_not_read_is_dropped() {
     rig.await_answer("show cancelled", "1\n");
     await_silence(&rig);
     raw.stream.read_to_end(&mut raw.read).unwrap();
-    // Only as much was kept for it as the bounds of the socket, the session and the queue allow.
+    // The session keeps only what the bounds of the socket, the session and the queue allow.
     assert!((50_000..4_000_000).contains(&raw.read.len()), "{}", raw.read.len());
 
     // The same for one reply that exists already.

@@ -574,7 +574,7 @@ impl Tracker {
         self.commit_here(batch, i, tracked, how, now)
     }
 
-    /// Same as [`commit`](Self::commit), inlined.
+    /// Does the same as [`commit`](Self::commit), inlined.
     #[inline(always)]
     fn commit_here<const W: usize>(
         &mut self,

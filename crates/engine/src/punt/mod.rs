@@ -94,7 +94,7 @@ pub enum PuntError {
         /// Node that has the reason.
         node: &'static str,
     },
-    /// Too many ports are punted.
+    /// The table of punted ports is full.
     #[error("{MAX_PORTS} ports are punted, the most; `all' is for those without a listener")]
     Ports,
 }
@@ -129,7 +129,7 @@ impl Receivers {
 pub enum Redirected {
     /// All that receive packets, also those to come.
     All,
-    /// These.
+    /// Interfaces of the set.
     Of(BTreeSet<SwIfIndex>),
 }
 

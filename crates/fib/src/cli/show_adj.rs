@@ -17,7 +17,7 @@ pub static COMMAND: ShowAdj = ShowAdj;
 /// Adjacencies that are shown.
 #[derive(Clone, Copy)]
 struct Selection {
-    /// Only those of neighbours.
+    /// True for adjacencies of neighbours only.
     neighbors: bool,
     index: Option<u32>,
     sw_if: Option<SwIfIndex>,

@@ -234,10 +234,10 @@ impl Mark {
 /// Source of the TTL and traffic class of labels (RFC 3443, RFC 3270).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub enum Mode {
-    /// They are the labels' own: the path is one hop to the packet.
+    /// TTL and class are the labels' own: the path is one hop to the packet.
     #[default]
     Pipe,
-    /// They are those of what the labels are put before, and go back there with the last label.
+    /// TTL and class are copied from the packet behind, and go back there with the last label.
     Uniform,
 }
 

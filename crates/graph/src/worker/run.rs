@@ -260,8 +260,8 @@ impl Worker {
         }
         // A call sees everything counted before it.
         self.core.settle_taps();
-        // Only those that are there now: when a message that is sent after the reply to this is
-        // processed, packets that came with these have moved on.
+        // Take only those that are there now: when a message that is sent after the reply to this
+        // is processed, packets that came with these have moved on.
         for _ in 0..self.inbox.slots() {
             if let Ok(m) = self.inbox.pop() {
                 self.message(m);
@@ -423,7 +423,7 @@ fn dispatch(
             visit(core, runners, (guard, arcs), watch, id, frame);
         }
         let Some((rank, id)) = core.first_ready() else { break };
-        // Only those that are there now: a node upstream may add more meanwhile.
+        // Take only those that are there now: a node upstream may add more meanwhile.
         let waiting = {
             let p = &core.pending[id.0 as usize];
             p.full.len() + usize::from(p.open.is_some())

@@ -248,7 +248,7 @@ fn a_full_group_with_510_routes_empties_again() {
 #[test]
 fn a_million_routes_fit_in_32_mib() {
     let mut lpm = Lpm4::new(Lpm4Config::default()).unwrap();
-    // Mostly /24, some /23 and /22, one in 128 longer.
+    // Routes are mostly /24, some /23 and /22, one in 128 longer.
     for n in 0..1_000_000u32 {
         let addr = n.wrapping_mul(0x9e37_79b1);
         let len = if n % 128 == 0 { 28 } else { 24 - (n % 8).saturating_sub(5) as u8 };
