@@ -27,7 +27,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine; what it does not tell is `unknown`. Takes about 20 ms.
+    /// Describes this machine; figures that it does not report are `unknown`. Takes about 20 ms.
     pub fn here() -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");

@@ -41,7 +41,7 @@ impl Latencies {
         Latencies(values)
     }
 
-    /// Puts others to these.
+    /// Adds others to these.
     pub fn add(&mut self, other: &Latencies) {
         self.0.extend(&other.0);
         self.0.sort_by(f64::total_cmp);

@@ -284,7 +284,7 @@ impl Windows {
         Ok(())
     }
 
-    /// Puts another's loops and time to these.
+    /// Adds another's loops and time to these.
     fn add(&mut self, other: &Windows) {
         self.loops.add(&other.loops);
         self.long.add(&other.long);

@@ -404,7 +404,7 @@ const TARGETS: &[Target] = &[
     of("an idle router", (TRIPS, &["idle, v2"], "thalweg"), AtMost(1.0), "% of a processor"),
 ];
 
-/// Looks each target's value up.
+/// Finds each target's value.
 pub fn reached(benches: &[Bench]) -> Vec<Reached> {
     TARGETS.iter().map(|t| t.reached(benches)).collect()
 }
