@@ -30,7 +30,7 @@ const HSFLOWD_CONF: &str = "sflow {
   psample { group = 1 egress = on } vpp { osIndex = off }
 }
 ";
-/// Tells the module's loader that the file is compressed.
+/// Flag for the module's loader: the file is compressed.
 const COMPRESSED: u32 = 4;
 
 /// The first process must not end: it restarts the machine, which ends it.

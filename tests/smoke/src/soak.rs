@@ -218,7 +218,7 @@ impl Scene {
     }
 
     /// Waits until something has got through everywhere: a change that breaks the very first
-    /// connections of all clients would have all of them wait. Says how many did.
+    /// connections of all clients would have all of them wait. Returns how many did.
     fn begun(&self) -> Result<Vec<u64>> {
         wait_until_seen(REST, "first connections", || match self.good() {
             good if good.iter().all(|n| *n > 0) => Ok(good),
@@ -226,7 +226,7 @@ impl Scene {
         })
     }
 
-    /// Waits until more has got through on each path than before. Says how many did.
+    /// Waits until more has got through on each path than before. Returns how many did.
     fn further(&self, before: &[u64]) -> Result<Vec<u64>> {
         wait_until_seen(FURTHER, "more connections on each path", || match self.good() {
             good if good.iter().zip(before).all(|(n, before)| n > before) => Ok(good),
@@ -492,7 +492,7 @@ fn serve(ns: &Netns, at: IpAddr, stop: &Arc<AtomicBool>) -> Result<[JoinHandle<R
     Ok([tcp, udp])
 }
 
-/// Gives back what comes, until it ends or nothing does.
+/// Sends back what comes, until it ends or nothing does.
 fn echo(mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_read_timeout(Some(2 * PATIENCE))?;
     stream.set_write_timeout(Some(2 * PATIENCE))?;

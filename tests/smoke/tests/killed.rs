@@ -99,7 +99,7 @@ thalweg:
         Ok(answer.is_ok())
     }
 
-    /// Checks what has to hold after each start; `texts` are what the file may have.
+    /// Checks the invariants after each start; `texts`: the allowed contents of the file.
     fn check(&self, texts: &[&str]) -> Result<()> {
         let saved = fs::read_to_string(self.file()).context("the saved document")?;
         ensure!(texts.contains(&&*saved), "neither old nor new:\n{saved}");

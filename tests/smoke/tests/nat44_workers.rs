@@ -53,7 +53,7 @@ fn dial(ns: &Netns, from: Ipv4Addr, to: SocketAddrV4) -> Result<TcpStream> {
     })?
 }
 
-/// Says back what it hears, on each connection.
+/// Sends back what it hears, on each connection.
 fn echo(ns: &Netns, at: SocketAddrV4) -> Result<()> {
     let listener = ns.run(|| TcpListener::bind(at))??;
     thread::spawn(move || {

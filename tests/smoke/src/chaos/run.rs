@@ -284,7 +284,7 @@ fn grammars() -> Result<Grammars> {
     Ok(Grammars::new(all.iter().map(|(path, usage)| (path.as_str(), usage.as_str()))))
 }
 
-/// Does what a plan says, and checks what has to hold. `tell` is called for each step.
+/// Runs a plan, and checks the invariants. `tell` is called for each step.
 ///
 /// # Errors
 /// An invariant that did not hold.
