@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Sees to it that programs are there which the project calls: for the demo; with `test`, `long`,
-# `bench` or `profile` as argument, for `make test`, `make test-long`, `make bench` or
-# `make profile`, too. Run by root, the script installs missing programs from Debian's archive;
-# otherwise it prints the command to run, and fails only if a program without which nothing works
-# (see `needed`) is missing.
+# Makes sure that programs exist which the project calls: for the demo; with `test`, `long`, `bench`
+# or `profile` as argument, for `make test`, `make test-long`, `make bench` or `make profile`, too.
+# Run by root, the script installs missing programs from Debian's archive; otherwise it prints the
+# command to run, and fails only if a program without which nothing works (see `needed`) is missing.
 #
 # Some packages start services, and want to bring or upgrade two hundred others. The script unpacks
 # these below the build directory, as the calling user, and `make clean` removes them:

@@ -112,8 +112,8 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Tells if a job is asked for. The name of a phase selects jobs of one list, parts of other
-    /// names select in both.
+    /// Returns whether a job is asked for. The name of a phase selects jobs of one list, parts of
+    /// other names select in both.
     pub fn takes(&self, job: &Job) -> bool {
         let phase = job.name.split('/').next().unwrap_or(&job.name);
         let listed = job.long == self.long || !SHORT_LIST.contains(&phase);
@@ -124,7 +124,7 @@ impl Chosen {
         if self.words.is_empty() { job.long == self.long } else { self.words.iter().any(matches) }
     }
 
-    /// Tells if a phase builds what only long jobs need.
+    /// Returns whether a phase builds what only long jobs need.
     pub fn may_take_long(&self) -> bool {
         self.long || !self.words.is_empty()
     }
