@@ -284,7 +284,7 @@ impl Apply {
         self.phase = Phase::Running;
     }
 
-    /// Says what it is doing.
+    /// Describes its present work.
     fn doing(&self) -> String {
         let way_back = if self.failure.is_some() { ", on the way back" } else { "" };
         match &self.phase {

@@ -103,7 +103,7 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// Tells sessions that an interface is about to be deleted.
+/// Notifies sessions that an interface is about to be deleted.
 fn interface_gone(c: &Control, sw_if: SwIfIndex) {
     let pings = c.state::<Pings>();
     for session in pings.borrow_mut().sessions.values_mut() {

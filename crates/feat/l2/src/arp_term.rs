@@ -186,7 +186,7 @@ pub(crate) fn count(c: &Control) -> usize {
     c.state::<ArpState>().borrow().writer.get().count
 }
 
-/// Says whether a client wants to know who asks.
+/// Sets whether a client wants to know who asks.
 pub(crate) fn watch(c: &Control, on: bool) {
     let state = c.state::<ArpState>();
     if state.borrow().writer.get().watched != on {

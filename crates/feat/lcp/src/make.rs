@@ -368,7 +368,7 @@ fn set_features(c: &mut Control, pair: &Pair, on: bool, gone: Option<SwIfIndex>)
     }
 }
 
-/// Says by which index the kernel knows the twin of an interface, or that it has none.
+/// Sets the kernel's index of an interface's twin, or none.
 pub(crate) fn name_twin(c: &mut Control, phy: SwIfIndex) {
     let ifindex = pairs::ifindex(c, phy);
     // The interface may be gone.

@@ -90,7 +90,7 @@ pub fn remove_collector(c: &mut Control, collector: &CollectorConfig) -> Result<
     Ok(())
 }
 
-/// Says how the address that names the agent is found.
+/// Sets how the address that names the agent is found.
 ///
 /// # Errors
 /// If one is given that names no host.
@@ -181,7 +181,7 @@ pub(crate) fn header_bytes(datagram_bytes: usize) -> usize {
     header_room(datagram_bytes).min(MAX_HEADER)
 }
 
-/// Says what becomes of headers that are longer than datagrams have room for.
+/// Reports what happens to headers that are longer than datagrams have room for.
 pub(crate) fn say_if_cut(c: &Control, out: &mut Output) {
     let state = c.state::<SFlow>();
     let state = state.borrow();

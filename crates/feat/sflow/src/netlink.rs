@@ -58,7 +58,7 @@ impl NetlinkSettings {
     }
 }
 
-/// Says when samples, counters and drops are sent over netlink, and under which group numbers.
+/// Sets when samples, counters and drops are sent over netlink, and under which group numbers.
 ///
 /// # Errors
 /// If the two groups are the same, or one is 0.

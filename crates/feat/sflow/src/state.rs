@@ -607,7 +607,7 @@ pub fn set_header_bytes(c: &mut Control, bytes: u32) -> u16 {
     bytes
 }
 
-/// Says which packets are sampled. A direction that stays is sampled without a gap.
+/// Sets which packets are sampled. A direction that stays is sampled without a gap.
 ///
 /// # Errors
 /// If the engine refuses.

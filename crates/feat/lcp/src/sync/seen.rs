@@ -115,7 +115,7 @@ fn is_link_local(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }
 
-/// Gives the interface what has changed.
+/// Applies changes of the twin to the interface.
 fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known, was_down: bool) {
     let Ok(view) = interface::view(c, phy) else { return };
     if now.mac != before.mac

@@ -204,7 +204,7 @@ impl Exporter {
         }
     }
 
-    /// Says what became of the datagrams.
+    /// Describes what happened to the datagrams.
     pub(super) fn describe(&self, status: &mut Status) {
         status.agent_address = self.address;
         status.host_samples = self.host_samples;

@@ -434,7 +434,7 @@ impl Service {
         });
     }
 
-    /// Brings into force whether an interface has sFlow, and the settings.
+    /// Applies whether an interface has sFlow, and the settings.
     fn settle(&mut self) {
         let (now, enabled) = (clock::now(), self.sampled > 0);
         if self.enabled && !enabled {

@@ -374,7 +374,7 @@ impl Netlink {
         self.counters.sender.is_ok()
     }
 
-    /// Says what became of the messages: samples, counters and status, drops.
+    /// Describes what happened to the messages: samples, counters and status, drops.
     pub(super) fn describe(&self, status: &mut [LineStatus; 3]) {
         for (line, status) in [&self.samples, &self.counters, &self.drops].into_iter().zip(status) {
             line.describe(status);
