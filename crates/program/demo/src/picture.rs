@@ -58,7 +58,7 @@ fn chunks(
     })
 }
 
-/// Says if two adjacent cells are drawn as one: text, and lines from left to right.
+/// Returns whether two adjacent cells are drawn as one: text, and lines from left to right.
 fn go_on(a: &Cell, b: &Cell) -> bool {
     let drawn = match (sides(a.0), sides(b.0)) {
         // Two blanks divide columns, each of which has its own place.

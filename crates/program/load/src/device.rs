@@ -396,7 +396,7 @@ impl Device {
         Ok(said)
     }
 
-    /// Says how many connections to open each second, all groups together. Connections held by
+    /// Sets how many connections to open each second, all groups together. Connections held by
     /// number come at a pace of their own, unless there are no others.
     pub(super) fn set_rate(&mut self, rate: f64) {
         self.open(Some(rate), None);

@@ -560,7 +560,7 @@ fn progress(elapsed: Duration, limit: Duration) -> String {
     }
 }
 
-/// Says on a terminal what is being done; the next line is written over it.
+/// Shows on a terminal what is being done; the next line is written over it.
 fn underway(text: &str) {
     if std::io::stdout().is_terminal() {
         crate::put!("{text}");

@@ -123,7 +123,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Stops what is sent, pauses, and forgets what there was.
+    /// Stops the traffic, pauses, and forgets all state.
     pub(super) fn reset(&mut self, pause: Duration) -> Result<()> {
         match self {
             Subject::Talks(tester) => {

@@ -185,7 +185,7 @@ impl Trial {
         self.tester || (!self.good && self.stolen >= stolen::MUCH)
     }
 
-    /// Says what limited the device in this trial.
+    /// Returns what limited the device in this trial.
     pub(super) fn limited_by(&self) -> String {
         let unexplained = self.missing().unexplained;
         match self.drops.most() {

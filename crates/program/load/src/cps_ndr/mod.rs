@@ -327,7 +327,7 @@ fn trial(args: &Args, tester: &mut Tester<'_>, rate: f64, ramp: Duration) -> Res
     if !tester.ramp(rate, ramp) {
         return Ok(None);
     }
-    // One second shows most of what is wrong; only what passes it takes the whole time.
+    // One second shows most faults; only a load that passes it takes the whole time.
     let short = Duration::from_secs(1);
     let long = Duration::from_secs(args.sample_time);
     match tester.sample(short)? {
