@@ -103,8 +103,8 @@ pub fn follow_in(
 /// Most devices that are expected at once.
 const MAX_EXPECTED: usize = 4096;
 
-/// Says that a command fails as there is no device of this name, and has [`DeviceCame`] published
-/// when one comes, once.
+/// Notes that a command fails for lack of a device of this name, and publishes [`DeviceCame`] when
+/// one comes, once.
 pub fn expect(c: &mut Control, name: &str) {
     absent(c, Absent::Device(name.to_owned()));
     let links = c.state::<Links>();

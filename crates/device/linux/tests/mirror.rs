@@ -138,7 +138,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Notices beyond the kernel's buffer are lost; what is reported then is what there is.
+    /// Notices beyond the kernel's buffer are lost; the present state is reported then.
     fn a_burst_of_changes_ends_in_what_there_is() {
         let lab = Lab::new()?;
         lab.ns.ip("link set twin up")?;

@@ -119,7 +119,7 @@ impl Lab {
         Ok(all.into_iter().map(|(key, (_, used))| (key, used)).collect())
     }
 
-    /// Waits until what was taken is what the kernel has.
+    /// Waits until the taken routes are those of the kernel.
     fn settle(&self, after: &str) -> Result<()> {
         let same = || {
             self.take();

@@ -191,12 +191,12 @@ pub fn set_hosts(
     Ok(())
 }
 
-/// Says how many conversations the clients with this number behind a port open from now on.
+/// Sets how many conversations the clients with this number behind a port open from now on.
 pub fn set_opening(c: &mut Control, port: SwIfIndex, clients: usize, opening: Opening) {
     tell(c, |_| Some(Message::Opening(port, clients, opening)));
 }
 
-/// Says whether conversations that the clients with this number behind a port open from now on
+/// Sets whether conversations that the clients with this number behind a port open from now on
 /// belong to the window of a trial.
 pub fn set_judging(c: &mut Control, port: SwIfIndex, clients: usize, judging: bool) {
     tell(c, |_| Some(Message::Judging(port, clients, judging)));

@@ -107,7 +107,7 @@ fn open(c: &Control, config: &TapConfig, name: Option<&str>) -> Result<Host, Err
     Host::open(&mut places.borrow_mut(), &mut store.borrow_mut(), config, name)
 }
 
-/// Says what a TAP could not be made without, so that what waits for it is made when it comes.
+/// Reports the thing that a TAP lacks, so that the TAP is made when it comes.
 fn say_absent(c: &mut Control, config: &TapConfig, e: &Error) {
     let namespace = config.host.namespace.clone();
     match (e, namespace) {
@@ -682,7 +682,7 @@ impl Device for TapDevice {
 }
 
 impl Tap {
-    /// Says why there is no device.
+    /// Returns the reason why the device is missing.
     pub(crate) fn why_away(&self) -> String {
         match self.trouble.borrow().as_str() {
             "" => "waits for it to come back".into(),

@@ -54,7 +54,7 @@ impl Store {
         queues.into_iter().filter(is_it).collect()
     }
 
-    /// Gives up what nobody has asked for.
+    /// Gives up queues that nobody has asked for.
     fn end(&mut self) {
         for name in std::mem::take(&mut self.0).into_keys() {
             tracing::info!("no TAP is {name}, which was kept over the restart");
@@ -78,7 +78,7 @@ pub(crate) fn forget(namespace: NamespaceId, device: &str) {
     tell(Word { name: name_of(namespace, device), fds: Vec::new() });
 }
 
-/// Tells the service manager, if there is one that listens.
+/// Notifies the service manager, if one listens.
 fn tell(word: Word) {
     static TELLER: OnceLock<Teller> = OnceLock::new();
     if std::env::var_os("NOTIFY_SOCKET").is_some() {

@@ -99,12 +99,12 @@ impl Tun {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), what as _, &raw const value) })
     }
 
-    /// Says which work the kernel may leave to us.
+    /// Sets the work that the kernel may leave to us.
     pub(crate) fn set_offloads(&self, offloads: u32) -> io::Result<()> {
         self.set_by_value(SET_OFFLOAD, libc::c_ulong::from(offloads))
     }
 
-    /// Says whether the device stays when its last queue is closed.
+    /// Sets whether the device stays when its last queue is closed.
     pub(crate) fn set_persistent(&self, on: bool) -> io::Result<()> {
         self.set_by_value(SET_PERSIST, libc::c_ulong::from(on))
     }

@@ -223,7 +223,7 @@ fn run_slice(c: &mut Control) {
     }
 }
 
-/// Gives a sub-interface what it has of its parent.
+/// Copies the settings of its parent to a sub-interface.
 fn refresh(c: &mut Control, sub: SwIfIndex) {
     let all = c.state::<Interfaces>();
     let events = {

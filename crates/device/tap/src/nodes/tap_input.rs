@@ -79,7 +79,7 @@ pub(crate) struct Queue {
 struct TapInput {
     /// Queues by the number under which they are waited for.
     queues: Vec<Option<Box<Queue>>>,
-    /// Says which queues have frames.
+    /// Descriptor that shows which queues have frames.
     ready: Option<OwnedFd>,
     scratch: Box<[u8]>,
 }
