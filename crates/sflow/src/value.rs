@@ -386,7 +386,7 @@ macro_rules! records {
                 })
             }
 
-            /// Decodes a body and shows its fields, without keeping the record. Says whether the
+            /// Decodes a body and shows its fields, without keeping the record. Returns whether the
             /// tag is known.
             ///
             /// # Errors

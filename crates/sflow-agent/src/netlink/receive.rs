@@ -286,7 +286,7 @@ impl Receiver {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Joins what is there and was not, and leaves what has gone.
+    /// Joins new groups, and leaves those that are gone.
     fn join(&mut self, handle: &mut impl FnMut(Event<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         for at in 0..self.feeds.len() {
             let feed = &mut self.feeds[at];
