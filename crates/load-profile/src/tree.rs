@@ -14,12 +14,12 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// Says what is wrong here.
+    /// Returns an error about what is wrong here.
     pub(crate) fn wrong<T>(&self, message: impl Into<String>) -> Out<T> {
         Err(Problem::at(self.node, self.path.clone(), message))
     }
 
-    /// Says what is expected here.
+    /// Returns an error about what is expected here.
     pub(crate) fn expected<T>(&self, what: &str) -> Out<T> {
         let value = self.node.value.to_string();
         let short: String = value.chars().take(40).collect();

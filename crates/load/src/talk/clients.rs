@@ -86,7 +86,7 @@ impl Clients {
         self.machine.half_open
     }
 
-    /// Says how many conversations to open from now on.
+    /// Sets how many conversations to open from now on.
     pub fn set_opening(&mut self, opening: Opening, now: Micros) {
         let (old, new, now) = (self.opening.rate, opening.rate, now as f64);
         // The next one is as near as before, by the new measure: a rate that changes often, as in a
@@ -96,7 +96,7 @@ impl Clients {
         self.opening = opening;
     }
 
-    /// Says whether the conversations opened from now on belong to the window of a trial.
+    /// Sets whether the conversations opened from now on belong to the window of a trial.
     pub fn set_judging(&mut self, judging: bool) {
         self.judging = judging;
     }

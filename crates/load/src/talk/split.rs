@@ -68,7 +68,7 @@ impl Share {
 }
 
 impl Plan {
-    /// Says how several workers share out its conversations.
+    /// Returns how several workers share out its conversations.
     pub fn split(&self, parts: u32) -> Split {
         let parts = parts.clamp(1, part::MAX_PARTS);
         let (addresses, ports) = (self.clients.count, u32::from(self.ports.1));
