@@ -89,7 +89,7 @@ pub(crate) fn init(c: &mut Control) {
     c.insert(Things::default());
 }
 
-/// Says that a command fails as something is not there.
+/// Notes that a command fails because something is missing.
 pub fn absent(c: &Control, what: Absent) {
     c.state::<Things>().borrow_mut().last = Some(what);
 }

@@ -153,7 +153,7 @@ impl Port {
         self.number
     }
 
-    /// Hears what is sent to a group from now on.
+    /// Joins a group.
     ///
     /// # Errors
     /// If there is no such group, or the system refuses.

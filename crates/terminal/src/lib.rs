@@ -81,7 +81,7 @@ macro_rules! say {
     };
 }
 
-/// Says what went wrong on standard error, one cause after the other, and gives the status.
+/// Prints what went wrong on standard error, one cause after the other, and returns the status.
 pub fn fail(status: u8, error: &dyn std::fmt::Display) -> ExitCode {
     report!("{error}");
     ExitCode::from(status)

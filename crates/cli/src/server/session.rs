@@ -481,7 +481,7 @@ impl<D: Dispatch> Session<D> {
     }
 }
 
-/// Tells if input begins as an HTTP request does.
+/// Result of a check whether input begins like an HTTP request.
 enum Http {
     Yes,
     /// Input too short to tell.

@@ -139,7 +139,7 @@ impl Item {
         self
     }
 
-    /// Says which of something that exists once it takes, such as an index: another item that has
+    /// Names the thing that it takes and that exists once, such as an index: another item that has
     /// it by default steps aside.
     #[must_use]
     pub fn claims(mut self, what: impl Into<String>) -> Item {
@@ -193,7 +193,7 @@ impl Draft {
         self.claimed.insert(interface.to_owned());
     }
 
-    /// Says that a section reads values of a kind: `IPv6` among the addresses of a list.
+    /// Declares that a section reads values of a kind: `IPv6` among the addresses of a list.
     pub fn reads(&mut self, kind: &'static str) {
         self.read.insert(kind);
     }

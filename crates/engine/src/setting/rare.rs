@@ -13,7 +13,7 @@ pub struct Rare<V: 'static> {
     pub reset: Option<&'static str>,
     /// The value that comes to be in force when this one is asked for.
     pub comes_to: fn(V) -> V,
-    /// Says something after the command has set this value.
+    /// Prints a note after the command has set this value.
     pub note: fn(&Control, &V, &mut Output),
     /// A command elsewhere sets it, with a parser of its own; `command` and the words are its, too.
     pub by_hand: bool,

@@ -223,7 +223,7 @@ impl Lpm6 {
         Ok(())
     }
 
-    /// Tells the tails in a prefix which route covers them.
+    /// Notifies the tails in a prefix of the route that covers them.
     fn cover(&self, upper: Ipv4Prefix) {
         for (addr, open) in self.open.range(upper.addr()..=upper.last()) {
             let covering = self.covering(*addr);

@@ -273,7 +273,7 @@ impl Table {
         }
     }
 
-    /// Looks up in a tail's block; [`DEEP`] if it does not tell.
+    /// Looks up in a tail's block; [`DEEP`] if it does not decide.
     #[inline]
     pub(super) fn in_block(&self, leaf: u32, addr: u128) -> u32 {
         let (class, index) = class_of(leaf);
