@@ -184,8 +184,8 @@ impl Pair {
     }
 }
 
-/// Has this thread stay on a processor; where that is not allowed, it moves as it likes, and this
-/// is false.
+/// Keeps this thread on a processor; returns false if that is not allowed, and the thread moves
+/// freely.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);

@@ -61,7 +61,7 @@ fn until(r: &mut Router, enough: impl Fn(u32) -> bool) -> Result<()> {
     }
 }
 
-/// Has them all, and cleared.
+/// Takes all figures, and clears them.
 fn clear(r: &mut Router) -> Result<(Loops, Duration)> {
     r.cli("packet-generator enable-stream all\npacket-generator enable-stream traffic");
     until(r, |n| n == COUNT + FLOWS)?;

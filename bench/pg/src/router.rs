@@ -153,7 +153,7 @@ impl Router {
         }
     }
 
-    /// Has samples sent to a socket of ours, which lets them lie.
+    /// Sends samples to a socket of ours, which does not read them.
     ///
     /// # Panics
     /// If there is no such socket.
@@ -164,7 +164,7 @@ impl Router {
         socket
     }
 
-    /// Has samples sent to a collector that reads and counts them.
+    /// Sends samples to a collector that reads and counts them.
     ///
     /// # Panics
     /// If there can be none.

@@ -14,7 +14,7 @@ use thalweg_graph::{
 /// Features of a kind that are enabled at once.
 const SEVERAL: usize = 4;
 
-/// Has nothing to say about the frame.
+/// A node that decides nothing about the frame.
 struct Whole;
 
 impl Node for Whole {
@@ -33,7 +33,7 @@ impl Node for Whole {
     }
 }
 
-/// Has nothing to say about each packet.
+/// A node that decides nothing about each packet.
 struct Each;
 
 impl Node for Each {

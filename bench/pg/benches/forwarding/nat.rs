@@ -112,7 +112,7 @@ fn beginning(plan: Plan) -> Table {
     stream_of(&mut r, "s0", 0, (0..ALL).map(nat::packet));
     r.cli("set interface nat44 in pg0 out pg1");
     let (mut rate, mut whole, mut node) = (Series::default(), Series::default(), Series::default());
-    // The first round has the memory of all sessions come into being.
+    // The first round creates the memory of all sessions.
     for round in 0..=plan.rounds {
         eprintln!("new sessions: round {round} of {}", plan.rounds);
         r.cli(&format!("packet-generator configure s0 limit {ALL}"));
