@@ -105,7 +105,7 @@ impl Config {
         self
     }
 
-    /// Has frame kernels use a level of instructions, as `THALWEG_SIMD` names it.
+    /// Makes frame kernels use a level of instructions, as `THALWEG_SIMD` names it.
     #[must_use]
     pub fn kernels(mut self, level: &'static str) -> Config {
         self.kernels = Some(level);

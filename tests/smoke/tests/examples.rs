@@ -136,7 +136,7 @@ lab_test! {
             }
             Ok(None)
         })?;
-        // The document has the counters sent every 20 seconds.
+        // The document sends the counters every 20 seconds.
         router.cli("sflow polling-interval 1")?;
         let mut wanted = vec![10_000_000_000u64; 2];
         collector.receive(LIMIT, "counters of both interfaces", |bytes| {

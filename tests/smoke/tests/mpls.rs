@@ -168,8 +168,8 @@ impl Provider {
         Ok(())
     }
 
-    /// Has customers speak IPv6 across the core, which has routes of IPv4 only: `alpha` and `omega`
-    /// in a VPN (6VPE), `left` and `right` without one (6PE).
+    /// Lets customers speak IPv6 across the core, which has routes of IPv4 only: `alpha` and
+    /// `omega` in a VPN (6VPE), `left` and `right` without one (6PE).
     fn speak_ip6(&self) -> Result<()> {
         for (host, address) in [
             ("alpha", NEAR6.to_string()),

@@ -74,7 +74,8 @@ fn flow_samples(datagram: &[u8]) -> Result<Vec<Seen>> {
     Ok(seen)
 }
 
-/// Has Wireshark's dissector look for what is malformed, or worth a warning, in a capture of sFlow.
+/// Makes Wireshark's dissector look for what is malformed, or worth a warning, in a capture of
+/// sFlow.
 pub(crate) fn no_complaints(pcap: &Path) -> Result<()> {
     let complaints = Cmd::new("tshark")
         .args(["-n", "-d", "udp.port==6343,sflow", "-r"])

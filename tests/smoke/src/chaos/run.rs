@@ -353,8 +353,8 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     second.end().context("a new router")
 }
 
-/// Does what a plan says, and deletes everything, several times in one router: it may not hold more
-/// memory each time. `tell` is called for each step.
+/// Runs a plan and deletes everything, several times in one router: it may not hold more memory
+/// each time. `tell` is called for each step.
 ///
 /// # Errors
 /// If it does, or one of the steps fails.
