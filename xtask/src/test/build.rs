@@ -56,7 +56,7 @@ pub fn step_output(command: &mut Command) -> Result<OsString> {
     Ok(text.trim().into())
 }
 
-/// Has cargo build tests or benchmarks, which `args` select, without running them.
+/// Makes cargo build tests or benchmarks, which `args` select, without running them.
 pub fn programs(root: &Path, args: &[&str], env: &[(&str, OsString)]) -> Result<Vec<Program>> {
     let mut command = cargo(root);
     command.args(args).args(["--no-run", "--message-format=json-render-diagnostics"]);
