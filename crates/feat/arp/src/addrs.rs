@@ -72,7 +72,7 @@ impl RoutedPeers {
 /// last address.
 pub type ProxyRange = (u32, Ipv4Addr, Ipv4Addr);
 
-/// A group of addresses that a feature such as NAT has the router answer for as for its own, and
+/// A group of addresses of a feature such as NAT that the router answers for as for its own, and
 /// where: an address means nothing on interfaces of other tables, and there attracts packets that
 /// nobody translates. Addresses may be many.
 #[derive(Clone, Debug, Default)]

@@ -158,7 +158,7 @@ pub(crate) fn ask_for<R: Send + 'static>(
     ask_workers(c, out, synced, move |c, _, out| then(c, collected(answers), out))
 }
 
-/// Has one worker run a function; the result comes later.
+/// Runs a function on one worker; the result comes later.
 fn order_one<R: Send + 'static>(
     c: &mut Control,
     worker: usize,

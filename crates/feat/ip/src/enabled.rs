@@ -13,7 +13,7 @@ struct Silent<A> {
     version: PhantomData<fn(A)>,
 }
 
-/// Has interfaces that do not speak the version drop it. For the version's feature, in its `init`.
+/// Lets interfaces that do not speak the version drop it. For the version's feature, in its `init`.
 pub fn init<A: Address>(c: &mut Control) {
     c.insert(Silent::<A> { all: BTreeSet::new(), version: PhantomData });
     c.subscribe(|c, event: &InterfaceEvent| match *event {

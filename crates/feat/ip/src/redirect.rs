@@ -189,7 +189,7 @@ fn replace<A: Address>(
     follow::<A>(c, gone);
 }
 
-/// Has those interfaces punt whose packets are redirected; the features of one that is `gone` have
+/// Punts on the interfaces whose packets are redirected; the features of one that is `gone` have
 /// gone with it.
 fn follow<A: Address>(c: &mut Control, gone: Option<SwIfIndex>) {
     let (arc, node, from) = names::<A>();

@@ -132,7 +132,7 @@ fn follow_table(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// Has neighbour discovery answer for a host of a table, or no longer.
+/// Starts or stops answers of neighbour discovery for a host of a table.
 fn answer(ip: Ipv6Addr, sw_if: SwIfIndex, table: TableId, is: bool) -> (Proxy, bool) {
     (Proxy { ip, sw_if, table: table.get() }, is)
 }

@@ -9,7 +9,7 @@ use thalweg_graph::Control;
 /// VPP's number for what it does not support.
 const UNSUPPORTED: i32 = -126;
 
-/// Has frames of an ethertype passed, or no more.
+/// Starts or stops passing frames of an ethertype.
 ///
 /// # Errors
 /// If the number is that of a length, or the router handles this type itself.
@@ -27,7 +27,7 @@ pub(crate) fn set_ethertype(c: &mut Control, kind: u16, on: bool) -> Result<(), 
     Ok(())
 }
 
-/// Has frames of an OSI protocol passed, or no more.
+/// Starts or stops passing frames of an OSI protocol.
 pub(crate) fn set_osi(c: &mut Control, protocol: u8, on: bool) {
     options::change(c, |options| match on {
         true => _ = options.osi.insert(protocol),

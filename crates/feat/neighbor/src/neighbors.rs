@@ -244,8 +244,8 @@ pub(crate) fn init(c: &mut Control) {
 /// Requests per second, and at once, for neighbours that routes lead to.
 const AHEAD: (u32, u32) = (1000, 256);
 
-/// Has neighbours that new routes lead to asked for at once, before there are packets for them, as
-/// VPP does. The router does so; labs that look at single frames do not.
+/// Asks for neighbours that new routes lead to at once, before packets come, as VPP does. The
+/// router does so; labs that look at single frames do not.
 pub fn ask_for_next_hops(c: &mut Control) {
     let limit = RateLimit::steady(AHEAD.0, AHEAD.1, clock::hz() as u64);
     c.state::<Neighbors>().borrow_mut().ahead = Some(limit);

@@ -616,7 +616,7 @@ pub fn set_direction(c: &mut Control, direction: Direction) -> Result<(), SFlowE
     arrange_all(c)
 }
 
-/// Has samples name sub-interfaces in place of their ports, or not.
+/// Sets whether samples name sub-interfaces in place of their ports.
 ///
 /// # Errors
 /// If the engine refuses.

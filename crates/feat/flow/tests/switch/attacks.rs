@@ -1,5 +1,5 @@
 //! Fragments of IPv6 as an enemy would send them: with lengths, offsets and headers that lie, in
-//! any order. None of them gets in but parts of what was asked for.
+//! any order. Only parts of requested datagrams get in.
 
 use std::collections::BTreeSet;
 

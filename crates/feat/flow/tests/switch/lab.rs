@@ -365,8 +365,8 @@ impl Lab {
         assert_eq!(self.cli(lines), "", "{lines}");
     }
 
-    /// Has clients at one port open connections to the server at the other; each worker has its own
-    /// clients.
+    /// Lets clients at one port open connections to the server at the other; each worker has its
+    /// own clients.
     pub fn load(&mut self, profile: &Profile, burst: usize) {
         self.start(profile, burst, None);
     }
@@ -407,7 +407,7 @@ impl Lab {
         }
     }
 
-    /// Has clients open connections again after [`finish`](Lab::finish).
+    /// Lets clients open connections again after [`finish`](Lab::finish).
     #[allow(dead_code, reason = "a benchmark uses it")]
     pub fn go_on(&mut self, profile: &Profile) {
         let now = (clock::ticks() as f64 * 1e6 / clock::hz()) as Micros;
@@ -419,7 +419,7 @@ impl Lab {
         }
     }
 
-    /// Has `count` pairs of hosts exchange a request and a reply, without checksums.
+    /// Lets `count` pairs of hosts exchange a request and a reply, without checksums.
     pub fn pairs(&mut self, count: u32) {
         self.worlds[0].lock().unwrap().pairs = 0..count;
         let left = |lab: &Lab| {

@@ -97,7 +97,7 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// Begins to follow a namespace in which a twin is, or has the routes over a new twin taken.
+/// Begins to follow a namespace in which a twin is, or takes the routes over a new twin.
 pub(crate) fn twin_made(
     c: &mut Control,
     id: NamespaceId,

@@ -235,7 +235,7 @@ fn pair(c: &Control, phy: SwIfIndex) -> Option<Pair> {
 
 /// Gives the twin of an interface the carrier that its link has.
 fn follow_link(c: &Control, phy: SwIfIndex) {
-    // The kernel has the carrier of a VLAN link follow that of the link below.
+    // In the kernel the carrier of a VLAN link follows that of the link below.
     let Some(pair) = pair(c, phy).filter(|p| !matches!(p.made, Made::Vlan { .. })) else { return };
     let Ok(view) = interface::view(c, phy) else { return };
     if let Err(e) = tap::set_carrier(c, pair.host, view.link_up) {

@@ -1,5 +1,5 @@
 //! `mpls-icmp-error`: answers a labelled IP packet with an ICMP error that quotes its stack (RFC
-//! 4950), then has the packet dropped.
+//! 4950), then drops the packet.
 //!
 //! Reads: rx interface (its address becomes the source), tx interface (if the packet would have
 //! left by one), the cause in the meta. Keeps: aux (the drop reason of the requesting node). Next,

@@ -105,8 +105,8 @@ impl Answering {
     }
 }
 
-/// Has ARP answer where interfaces translate now. To be called when an interface has another role,
-/// or one with a role another table.
+/// Lets ARP answer on the interfaces that translate now. To be called when an interface has another
+/// role, or one with a role another table.
 pub(super) fn follow_role(c: &mut Control, sw_if: SwIfIndex) {
     let (labels, changed) = {
         let (nat, ip4) = (c.state::<Nat44>(), c.state::<Ip4>());

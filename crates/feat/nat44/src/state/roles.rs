@@ -88,7 +88,7 @@ pub(super) fn publish_role(c: &mut Control, sw_if: SwIfIndex) {
     lent::follow_role(c, sw_if);
 }
 
-/// Has errors about packets of a new interface restored, if they are translated when they leave.
+/// Restores errors about packets of a new interface, if they are translated when they leave.
 pub(super) fn greet(c: &mut Control, sw_if: SwIfIndex) {
     let mix = Mix::of(c.state::<Nat44>().borrow().outsides);
     for (arc, feature) in features(Role::default(), mix) {

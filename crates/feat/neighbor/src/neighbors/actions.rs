@@ -121,7 +121,7 @@ pub(super) fn end_silences(c: &mut Control, which: EndSilences) {
     for_holders(c, which);
 }
 
-/// Has nodes drop what they hold and came from an interface that is deleted.
+/// Makes nodes drop held packets that came from an interface that is deleted.
 pub(super) fn drop_held_of(c: &mut Control, gone: SwIfIndex) {
     for_holders(c, Gone(gone));
 }

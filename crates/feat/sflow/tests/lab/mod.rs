@@ -423,12 +423,12 @@ impl Lab {
         }
     }
 
-    /// Has packets sent out by an interface, delivered or dropped from here on.
+    /// Sends packets out by an interface, delivers or drops them from here on.
     pub fn packets_go(&mut self, way: u64) {
         self.seen.way.store(way, Relaxed);
     }
 
-    /// Has packets handed to a worker first.
+    /// Hands packets to a worker first.
     pub fn owned_by(&self, worker: Option<usize>) {
         self.seen.owner.store(worker.map_or(0, |w| w + 1), Relaxed);
     }
