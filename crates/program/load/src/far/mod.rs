@@ -30,7 +30,7 @@ pub(super) trait Far {
     /// If it does not answer, or has ended.
     fn drops(&mut self, drops: &mut Drops) -> Result<()>;
 
-    /// Has it note from now on which packets of the tester it drops, if it can: those of streams
+    /// Makes it note from now on which packets of the tester it drops, if it can: those of streams
     /// with tags of this trial and seed.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ pub(super) trait Far {
         Ok(Vec::new())
     }
 
-    /// Has it forget its connections, if it is known how: a bad trial must not spoil the next.
+    /// Makes it forget its connections, if that is known: a bad trial must not spoil the next.
     ///
     /// # Errors
     /// If it does not answer.
