@@ -248,8 +248,7 @@ impl Mirror {
         self.0.wake();
     }
 
-    /// Has VLAN and MACVLAN links reported that were there before the link that they are on was
-    /// watched.
+    /// Reports VLAN and MACVLAN links that existed before the link below them was watched.
     pub fn search(&self) {
         self.0.lock().unsearched = true;
         self.0.wake();

@@ -294,9 +294,9 @@ pub enum ImpairError {
     Arc(#[from] thalweg_graph::arc::ArcError),
 }
 
-/// Has packets that an interface receives lost or damaged from now on; those of the hosts behind a
-/// port also repeated or delayed. The default of [`Impairment`] ends that. Each worker has a chance
-/// of its own.
+/// Loses or damages packets that an interface receives from now on; those of the hosts behind a
+/// port are also repeated or delayed. The default of [`Impairment`] ends that. Each worker has a
+/// chance of its own.
 ///
 /// # Errors
 /// [`ImpairError`].
@@ -325,7 +325,7 @@ pub fn impair(c: &mut Control, sw_if: SwIfIndex, is: Impairment) -> Result<(), I
     Ok(())
 }
 
-/// Has packets noted from now on that the graph drops, whatever interface received them: those of
+/// Notes packets from now on that the graph drops, whatever interface received them: those of
 /// streams with tags of this trial and seed.
 ///
 /// # Errors
@@ -344,8 +344,8 @@ pub fn witness(c: &mut Control, trial: u8, seed: u64) -> Result<(), thalweg_grap
     Ok(())
 }
 
-/// Has packets of conversations noted as well from now on: they have no tags that say whether they
-/// are of a window.
+/// Notes packets of conversations as well from now on: they have no tags that say whether they are
+/// of a window.
 pub fn witness_talks(c: &mut Control) {
     if let Some(node) = c.node(witness::NODE.name) {
         c.message_all(node, |_| Box::new(witness::Ask::Talks));

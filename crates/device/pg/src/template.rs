@@ -134,7 +134,7 @@ impl Layers {
         }
     }
 
-    /// Has checksums of these headers computed, whatever the description says of them.
+    /// Computes checksums of these headers, whatever the description says of them.
     pub fn compute(&mut self, offload: Offload) {
         let mut places = Vec::new();
         if let Some(n) = self.network.as_mut().filter(|n| offload.ip && !n.v6) {

@@ -309,8 +309,8 @@ pub fn set_carrier(c: &Control, sw_if: SwIfIndex, on: bool) -> Result<(), Device
     if tap.is_up.get() { tap.set_carrier(on) } else { Ok(()) }
 }
 
-/// Has requests made to the kernel about the other end of a TAP, in its namespace; `None` if there
-/// is no such device now. The job gets a port and the device's index.
+/// Makes requests to the kernel about the other end of a TAP, in its namespace; `None` without such
+/// a device. The job gets a port and the device's index.
 pub fn ask_host<T>(c: &Control, sw_if: SwIfIndex, job: impl FnOnce(&Port, u32) -> T) -> Option<T> {
     let tap = Taps::get(c, sw_if)?;
     let host = tap.host.borrow();

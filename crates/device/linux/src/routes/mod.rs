@@ -222,7 +222,7 @@ impl Routes {
         self.0.wake();
     }
 
-    /// Has routes over a link taken again, or all (`None`), as they lead elsewhere now.
+    /// Offers routes over a link again, or all (`None`), as they lead elsewhere now.
     pub fn offer(&self, link: Option<u32>) {
         self.0.lock().offers.insert(link);
         self.0.wake();
@@ -334,7 +334,7 @@ impl Worker {
         false
     }
 
-    /// Has routes taken again, in slices.
+    /// Offers routes again, in slices.
     fn offer(&self, offer: &Offer) {
         let mut walk = self.room.lock().shadow.walk();
         while self.room.lock().shadow.offer_some(&mut walk, offer) {}

@@ -557,7 +557,7 @@ impl Shadow {
         step!(self, walk, get_mut, |table, at| |_| table.mark_some(at, mark))
     }
 
-    /// Has objects over links taken again, or all (`None`), and returns which routes are, too.
+    /// Offers objects over links again, or all (`None`), and returns which routes are offered, too.
     pub(super) fn offer(&mut self, links: BTreeSet<Option<u32>>) -> Offer {
         let mut offer = Offer { links, objects: BTreeSet::new() };
         let is_over = |object: &Object| match object {

@@ -231,7 +231,7 @@ impl Bench {
         self.c.finish_late();
     }
 
-    /// Has worker `worker` poll all queues of interface `n`.
+    /// Makes worker `worker` poll all queues of interface `n`.
     pub fn place(&mut self, n: usize, worker: usize) {
         for queue in 0..self.can.rx_queues {
             let placed =
