@@ -99,8 +99,8 @@ pub fn take_absent(c: &Control) -> Option<Absent> {
     c.state::<Things>().borrow_mut().last.take()
 }
 
-/// Has [`Came`] published when one of these comes, in place of those of before. A thing that came
-/// and did not help is announced again only if it goes and comes again.
+/// Publishes [`Came`] when one of these comes; earlier ones are replaced. A thing that came and did
+/// not help is announced again only if it goes and comes again.
 pub fn await_all(c: &mut Control, all: BTreeSet<Absent>) {
     let things = c.state::<Things>();
     let mut things = things.borrow_mut();

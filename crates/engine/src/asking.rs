@@ -31,13 +31,13 @@ impl<R: Send> Task<Control> for Asking<R> {
     }
 }
 
-/// Has every worker run `f` between two loops, before what it is asked later. Usually it has when
-/// this returns; one that is late is not waited for.
+/// Makes every worker run `f` between two loops, before later questions. Usually it has when this
+/// returns; one that is late is not waited for.
 pub fn tell_workers(c: &mut Control, f: impl Fn(&mut Core) + Clone + Send + 'static) {
     let _ = c.begin_asking(f).wait(c, SLICE);
 }
 
-/// Has every worker run `f` between two loops, then continues with the results: at once if they
+/// Makes every worker run `f` between two loops, then continues with the results: at once if they
 /// come at once. `None` is that of a worker that did not respond in time.
 ///
 /// # Errors

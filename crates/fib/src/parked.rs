@@ -54,7 +54,7 @@ impl DpoTable {
         if self.park(dpo) == parked { dpo } else { Dpo(0) }
     }
 
-    /// Has packets that wait for an object find that it is gone. To be called before the grace
+    /// Lets packets that wait for an object find that it is gone. To be called before the grace
     /// period of its index begins: who sees the old stamp after that is within that period.
     pub(crate) fn forget(&self, dpo: Dpo) {
         let stamp = self.stamps.at(dpo);

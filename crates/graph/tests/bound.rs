@@ -40,7 +40,7 @@ impl Node for Doubler {
     }
 }
 
-/// Has four packets double; returns how many ended.
+/// Lets four packets double; returns how many ended.
 fn double(asks: bool) -> u64 {
     let mut lab = Lab::with_buffers(1, 4096);
     let back = lab.node("test-split");

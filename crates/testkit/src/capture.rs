@@ -162,8 +162,8 @@ fn tshark(pcap: &Path, display_filter: &str) -> Cmd {
     if display_filter.is_empty() { cmd } else { cmd.args(["-Y", display_filter]) }
 }
 
-/// Has tshark print these fields of each packet that matches the display filter (all if empty).
-/// A field that a packet lacks is an empty string; one that it has repeatedly is joined by `,`.
+/// Makes tshark print these fields of each packet that matches the display filter (all if empty). A
+/// field that a packet lacks is an empty string; one that it has repeatedly is joined by `,`.
 pub fn tshark_fields(
     pcap: &Path,
     fields: &[&str],
@@ -177,7 +177,7 @@ pub fn tshark_fields(
     Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
-/// Has tshark decode each packet that matches the display filter (all if empty). An element holds
+/// Makes tshark decode each packet that matches the display filter (all if empty). An element holds
 /// the protocol layers by name, as in `packet["ip"]["ip.src"]`.
 pub fn tshark_json(pcap: &Path, display_filter: &str) -> Result<Vec<Value>> {
     let text = tshark(pcap, display_filter).args(["-T", "json"]).output()?;

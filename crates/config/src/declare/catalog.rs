@@ -347,7 +347,7 @@ struct Written {
 }
 
 impl Written {
-    /// Has more written.
+    /// Writes more.
     fn with<R>(&mut self, grammar: &Grammar, write: impl FnOnce(&mut Dump<'_>) -> R) -> R {
         let Written { root, implicit, subs, hidden } = std::mem::take(self);
         let mut dump = Dump { root, grammar, implicit, subs, hidden };

@@ -296,18 +296,17 @@ pub(crate) fn publish(c: &mut Control) {
     registry.writer.publish(c.domain(), Receivers { nodes, redirected, ports, hosts });
 }
 
-/// Has packets that these interfaces have received punted whatever the reason, if it is one of the
-/// feature `from`: a node on the punt arc of the feature's protocol sends them elsewhere. To be
-/// called with all such interfaces on each change.
+/// Punts packets that these interfaces have received, for any reason of the feature `from`: a node
+/// on the punt arc of the feature's protocol sends them elsewhere. To be called with all such
+/// interfaces on each change.
 pub fn redirect(c: &mut Control, from: &'static str, interfaces: Redirected) {
     c.state::<Registry>().borrow_mut().redirected.insert(from, Arc::new(interfaces));
     publish(c);
 }
 
-/// Has packets that these interfaces have received punted whatever the reason, with fragments and
-/// what the router reads itself, as a host's network stack stands behind each of them: a node on
-/// the protocols' punt arcs passes them to it. To be called with all such interfaces on each
-/// change.
+/// Punts packets that these interfaces have received, for any reason, with fragments and packets
+/// that the router reads itself, as a host's network stack is behind each of them: a node on the
+/// protocols' punt arcs passes them to it. To be called with all such interfaces on each change.
 pub fn set_hosts(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
     c.state::<Registry>().borrow_mut().hosts = Arc::new(interfaces);
     publish(c);

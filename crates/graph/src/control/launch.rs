@@ -9,8 +9,8 @@ type KeepPanic = Box<dyn Fn(&str) + Send + Sync>;
 
 static KEEP_PANIC: std::sync::OnceLock<KeepPanic> = std::sync::OnceLock::new();
 
-/// Has `keep` called with the panic context of a worker before the process ends. Only the first
-/// call in a process has an effect.
+/// Calls `keep` with the panic context of a worker before the process ends. Only the first call in
+/// a process has an effect.
 pub fn on_panic(keep: impl Fn(&str) + Send + Sync + 'static) {
     let _ = KEEP_PANIC.set(Box::new(keep));
 }

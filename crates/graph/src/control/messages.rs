@@ -168,8 +168,8 @@ impl Control {
         }
     }
 
-    /// Has every worker run `f` between two loops; the results come later: within ten seconds, or a
-    /// second if the worker did not respond the last time.
+    /// Makes every worker run `f` between two loops; the results come later: within ten seconds, or
+    /// a second if the worker did not respond the last time.
     pub fn begin_asking<R: Send + 'static>(
         &mut self,
         f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
