@@ -61,7 +61,7 @@ const CHAOS_DEADLINE: Duration = Duration::from_secs(18 * 60);
 
 /// Scenarios that are repeated with each level of frame kernels: those that forward.
 const FORWARDING: [&str; 5] = ["bad_input::", "cross_connect::", "mtu::", "routing::", "wire::"];
-/// Those of them that the short list repeats.
+/// Scenarios of these that the short list repeats.
 const FORWARDING_SHORT: [&str; 2] =
     ["wire::segments_of_super_packets_are_right", "wire::wireshark_finds_nothing_wrong"];
 /// Levels of frame kernels, as `THALWEG_SIMD` names them.
