@@ -189,7 +189,7 @@ impl L2Table {
     }
     /// Returns the node that frames to a port in layer 2 go to in place of its output node, if one
     /// takes them: it changes or checks their tags first, or passes them on to the router, as a BVI
-    /// leads there. That node reads the tx interface.
+    /// leads there. The node reads the tx interface.
     pub fn before_output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
         let port = self.port(sw_if);
         port.next?;

@@ -8,7 +8,7 @@ use thalweg_sflow_agent::netlink::psample::{RX_GROUP, TX_GROUP};
 /// Cases in which samples go out over netlink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetlinkMode {
-    /// As long as no collector for datagrams is set.
+    /// No collector for datagrams is set.
     #[default]
     Auto,
     /// Always.

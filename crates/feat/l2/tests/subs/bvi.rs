@@ -118,7 +118,7 @@ fn a_bvis_address_follows_and_is_its_own() {
     lab.cli("create loopback interface");
     assert!(lab.cli("set interface l2 bridge loop1 10 bvi").contains("`loop0'"));
     assert!(lab.cli("set interface l2 bridge test2 10 bvi").contains("a BVI is a loopback"));
-    // It is a loopback again outside the domain.
+    // The interface is a loopback again outside the domain.
     lab.ok("set interface l3 loop0");
     lab.receive(0, vec![to(new, 3, &[], &udp(ip(1, 3), ip(2, 9), 9))]);
     assert_eq!(sent_one(&mut lab).0, lab.sw_if(1), "flooded");
