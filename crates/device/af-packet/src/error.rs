@@ -3,7 +3,7 @@
 use std::io;
 use thalweg_device_linux::LinkError;
 
-/// Why a host interface could not be opened or configured.
+/// Reason why a host interface could not be opened or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The device does not exist, or cannot be described.

@@ -19,10 +19,10 @@ type Place<T> = (NamespaceId, T);
 /// The condition under which a link is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkBy {
-    /// As long as the device has a carrier.
+    /// The device has a carrier.
     #[default]
     Carrier,
-    /// As long as the device is administratively up: the router makes its carrier.
+    /// The device is administratively up: the router makes its carrier.
     Admin,
 }
 

@@ -283,7 +283,7 @@ pub enum ImpairError {
          Ethernet interfaces can lose and damage them"
     )]
     NotOurs(String),
-    /// It does not come from the tester.
+    /// The interface receives no Ethernet frames.
     #[error("{0} is not a port of the load tester, and receives no Ethernet frames")]
     NoFrames(String),
     /// No such interface.
