@@ -17,8 +17,8 @@ use thalweg_buffer::{Cache, Flags, Frame};
 use thalweg_tables::SparseMemory;
 use thalweg_tables::qsbr::{Guard, Reader};
 
-/// Reading the clock takes about 20 clocks, as much as a node needs for a packet. Of consecutive
-/// loops with few packets, one in `TIMED` is therefore timed node by node, with the weight `TIMED`.
+/// Reading the clock takes about 20 clocks, as much as a node needs for a packet. One in `TIMED`
+/// of consecutive loops with few packets is therefore timed node by node, with that weight.
 const TIMED: u64 = 8;
 /// Maximum number of packets, each counted at each node, of a loop that has few.
 const FEW: usize = 64;
