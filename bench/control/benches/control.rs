@@ -456,7 +456,7 @@ fn main() -> Result<()> {
     let prefixes = internet(ROUTES);
     let mut r = start();
     if args.wants("load") {
-        // The table comes before `load`, whose freed memory would be used again.
+        // Measure the memory before `load`, whose freed memory would be used again.
         let memory = memory_table(&mut r, &prefixes)?;
         delete_all(r.control(), &prefixes)?;
         report.table(load(&mut r, &prefixes)?);
