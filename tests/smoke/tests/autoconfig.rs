@@ -138,7 +138,7 @@ lab_test! {
         )?;
         shows(&router, "show ip6 interface host-eth1", "2001:db8:2:")?;
         shows(&router, "show ip6 fib ::/0", "IPv6-nd")?;
-        // The address is tested by then.
+        // Wait until the address is tested.
         shows(&router, "show ip6 dad", "Active DAD entries: 0")?;
         let text = router.cli("ping 2001:db8:99::1 repeat 3 interval 0.01")?;
         ensure!(text.contains("3 sent, 3 received"), "{text}");
