@@ -141,7 +141,7 @@ fn guard_late(mut lab: Lab, time: Duration) -> Lab {
     guard(lab)
 }
 
-/// Errors are translated with one worker, and with two that connections are distributed to by hash.
+/// Connections pass with one worker, and with two that they are distributed to by hash.
 #[test]
 fn thousands_of_connections_pass() {
     for workers in [1, 2] {
@@ -330,7 +330,7 @@ fn tags_and_connections() {
     lab.close();
 }
 
-/// One worker learns them: each has its share of the room.
+/// The lab has one worker: each has its share of the room.
 #[test]
 fn a_full_table_refuses_or_recycles() {
     let mut lab = guard(Lab::with(1, 8192));

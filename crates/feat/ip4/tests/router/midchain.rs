@@ -125,7 +125,7 @@ fn packets_follow_the_route_of_the_tunnels_destination() {
     lab.up(0, false);
     lab.up(0, true);
     pass(&mut lab, 0, 3);
-    // Routes are longer prefixes, and recursive.
+    // The way changes by a longer prefix, and recursively.
     lab.ok("ip route add 99.1.0.1/32 via 10.0.1.4");
     pass(&mut lab, 1, 4);
     // The destination lies behind the tunnel: a loop.

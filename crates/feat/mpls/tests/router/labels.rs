@@ -345,7 +345,7 @@ fn labels_may_have_a_ttl_and_a_class_of_their_own() {
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55 ttl 200");
     lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 ttl 3");
     assert_eq!(lab.one(0, &udp(50)).labels, [(55, 0, false, 200), (17, 0, true, 3)]);
-    // The route precedes a label that is swapped.
+    // Labels are pushed before a label that is swapped.
     lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels 40 ttl 7 41");
     assert_eq!(lab.one(0, &labelled(&[20], 9)).labels, [(40, 0, false, 7), (41, 0, true, 8)]);
     let text = lab.cli("show mpls fib 20");

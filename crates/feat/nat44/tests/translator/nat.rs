@@ -558,7 +558,7 @@ fn fragments_go_the_way_of_the_first() {
             let back = n.pass_on(worker, 1, pieces(&back));
             assert_eq!(back.iter().map(Out::dst).collect::<Vec<_>>(), [ip(0, 2); 3]);
         }
-        // Answers come in any order.
+        // Pieces come in any order.
         for worker in 0..workers {
             let mut back = pieces(&back);
             back.iter_mut().for_each(|p| {

@@ -131,7 +131,7 @@ fn advertisements_that_lie_do_little() {
         lab.turn();
         assert_eq!(lab.count("icmp6-router-advertisement", reason), before + 1, "{reason}");
     }
-    // Options are ignored that are not for hosts, or longer preferred than valid.
+    // Prefixes are ignored that are not for hosts, or longer preferred than valid.
     let odd = [("2001:db8:1::", 0x80, 3600), ("fe80::", 0xc0, 3600), ("ff02::", 0xc0, 3600)];
     lab.advertise(0, router, &advertisement(0, 0, &odd));
     let addresses = |lab: &Lab| {

@@ -23,7 +23,7 @@ use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::bytes::get_be16;
 
-/// Sources of how packets are routed, and of the sub-interface that they come by.
+/// Tables that tell how packets are routed, and which sub-interface they come by.
 pub(crate) struct Guide {
     interfaces: Option<Arc<Snapshot<IfTable>>>,
     entries: Option<Arc<DpoTable>>,
