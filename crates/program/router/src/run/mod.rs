@@ -308,7 +308,7 @@ fn run(
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     notes.iter().for_each(|note| tracing::warn!("{note}"));
     instead.iter().for_each(|why| tracing::error!("configuration: {why}"));
-    // The lock is held as long as the router runs.
+    // The file stays open as long as the router runs.
     let _awake = config.cpu.latency.and_then(|micros| match latency::ask(micros) {
         Ok(file) => Some(file),
         Err(e) => {

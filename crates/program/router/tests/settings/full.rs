@@ -139,7 +139,7 @@ fn a_cancelled_apply_goes_back() {
             router.c.run_once(Some(Duration::from_millis(1)));
             assert!(matches!(progress, Progress::Running(_)), "not cancelled in between");
         };
-        // The disk is full before it has done anything, and after it has added some routes.
+        // Cancel it before it has done anything, and after it has added some routes.
         step(&mut router);
         if let Some(wanted) = routes {
             let has = |router: &Router| {

@@ -337,7 +337,7 @@ fn vppcfgs_mark_stays_where_a_document_does_not_speak_of_it() {
     router.stop();
 }
 
-/// Features start before the first packet, and not before what they need.
+/// Sessions are restored before the first packet, and not before what they need.
 #[test]
 fn a_document_restores_sessions_of_nat44_before_interfaces_are_up() {
     let _one = ONE.lock();
