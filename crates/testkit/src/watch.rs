@@ -195,7 +195,7 @@ impl Orders {
 /// A socket and the ring for its packets.
 struct Source {
     socket: OwnedFd,
-    /// The socket may have seen packets of others before it was bound.
+    /// Index of the interface: the socket may have seen packets of others before it was bound.
     interface: usize,
     ring: SharedRing,
 }
