@@ -472,7 +472,7 @@ fn serve(ns: &Netns, at: IpAddr, stop: &Arc<AtomicBool>) -> Result<[JoinHandle<R
     let (stop_tcp, stop_udp) = (stop.clone(), stop.clone());
     let tcp = thread::spawn(move || {
         while !stop_tcp.load(Relaxed) {
-            // Read in steps, to see the stop.
+            // Wait in steps, to see the stop.
             if wait_for_readable(&tcp, Duration::from_millis(100), "a client").is_ok() {
                 let (stream, _) = tcp.accept()?;
                 thread::spawn(move || echo(stream));

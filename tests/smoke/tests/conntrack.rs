@@ -555,7 +555,7 @@ lab_test! {
                 other => Err(format!("{other:?}")),
             }
         })?;
-        // The connections slow no other down.
+        // Half-open connections slow no other down.
         let full = (0..3).map(|_| rate(pace)).collect::<Result<Vec<f64>>>()?;
         let full = full.into_iter().fold(0.0, f64::max) * 4.0 / alone;
         ensure!(full >= 0.9, "{full:.2} of the pace among a million");

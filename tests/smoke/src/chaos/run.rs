@@ -495,7 +495,7 @@ mod tests {
     fn memory_grows_if_each_of_the_last_rounds_takes_some() {
         for (held, expected) in [
             (&[900, 950, 966, 982, 1000, 1016, 1032][..], true),
-            // One round takes more than before, after which nothing is missing; or less at times.
+            // Rounds take more once, after which nothing is missing; or less at times.
             (&[100, 150, 160, 160, 160, 160, 9000], false),
             (&[100, 150, 200, 250, 240, 300, 350], false),
             (&[100, 150, 200, 250], false),
