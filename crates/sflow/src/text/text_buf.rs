@@ -306,7 +306,7 @@ pub(super) fn dotted(room: &mut [u8; VALUE], octets: [u8; 4]) -> usize {
         *spot(room, at) = text;
         at += usize::from(length);
     }
-    // The last one has a dot behind it.
+    // No dot belongs behind the last one.
     at - 1
 }
 
