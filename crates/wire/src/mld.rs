@@ -118,7 +118,7 @@ mod tests {
         let new = query(&bytes(1000, "::", &[2, 125, 0, 0])).unwrap().unwrap();
         assert_eq!((new.version, new.within.as_millis(), new.group), (2, 1000, Ipv6Addr::from(0)));
         assert_eq!((new.robustness, new.interval.as_secs(), new.sources), (2, 125, 0));
-        // The sources end between both, and are fewer than it says.
+        // The message ends between both lengths, or has fewer sources than it says.
         assert!(query(&bytes(1, "::", &[2, 125])).unwrap().is_err());
         assert!(query(&bytes(1, "ff02::2", &[2, 125, 0, 1])).unwrap().is_err());
         let asked = bytes(1, "ff02::2", &[&[0x0a, 125, 0, 1][..], &[9; 16]].concat());

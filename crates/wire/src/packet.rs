@@ -1,6 +1,6 @@
 //! The one reading of a packet: addresses, protocol, ports, flags and fragment.
 //!
-//! All that decides by these fields takes them from a [`PacketView`]: rules, the tracker,
+//! Code that decides by these fields takes them from a [`PacketView`]: rules, the tracker,
 //! translation, hashes, ICMP errors and samples. Two readers that disagree let packets through that
 //! one of them would have stopped. The view never reads behind the end of the IP packet, whatever
 //! follows it in the frame. The view takes no field from an incomplete transport header (RFC 1858,
