@@ -113,7 +113,7 @@ pub fn transfer(on: [usize; 2], time: Duration) -> Option<f64> {
     #[repr(align(128))]
     struct Alone(AtomicU64);
     let (word, barrier) = (&Alone(AtomicU64::new(0)), &Barrier::new(2));
-    // Without a hint that this waits: on that, a hypervisor may take the processor away.
+    // Do not hint that this waits: a hypervisor may then take the processor away.
     let wait = |last: u64| {
         loop {
             let now = word.0.load(Ordering::Acquire);
