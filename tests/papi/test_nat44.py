@@ -230,7 +230,7 @@ class Sessions(Case):
         one = {"address": "10.0.0.2", "protocol": 17, "port": 1, "vrf_id": 0, "flags": INSIDE}
         self.ok(self.api.nat44_del_session(ext_host_address="10.0.1.2", ext_host_port=2, **one))
         self.assertEqual(self.api.nat44_user_session_dump(ip_address="10.0.0.2", vrf_id=0), [])
-        # Without an external host: all sessions of the port.
+        # Name no external host: all sessions of the port.
         self.cli("set ip neighbor pg1 10.0.1.3 02:00:00:00:01:03 static")
         self.traffic("10.0.1.2", 5)
         self.traffic("10.0.1.3", 5)
