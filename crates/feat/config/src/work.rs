@@ -162,7 +162,7 @@ fn read_named(
 /// Demands on a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Must {
-    /// Without mistakes.
+    /// The document has no mistakes.
     BeRight,
     /// YAML: mistakes are parts that are left out.
     BeReadable,

@@ -199,7 +199,7 @@ fn init(c: &mut Control) {
     path_mtu::init::<u128>(c);
     redirect::init::<u128>(c);
     c.subscribe(|c, e| {
-        // Without an address a new one is in table 0, as those that workers do not know.
+        // A new interface without an address is in table 0, as those that workers do not know.
         match *e {
             InterfaceEvent::Deleted(i) => {
                 address::interface_gone::<u32>(c, i);

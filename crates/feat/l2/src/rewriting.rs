@@ -132,7 +132,7 @@ fn change<const POP: usize, const PUSH: usize>(
     window: &mut [u8; WINDOW],
 ) -> bool {
     const TAGS: usize = BEFORE + ADDRESSES;
-    // Without closures, which frame kernels do not inline.
+    // Avoid closures, which frame kernels do not inline.
     let kinds = [
         u16::from_be_bytes([window[TAGS], window[TAGS + 1]]),
         u16::from_be_bytes([window[TAGS + TAG_LEN], window[TAGS + TAG_LEN + 1]]),

@@ -623,7 +623,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.cli("sflow drop-monitoring enable limit 1");
     lab.receive(0, a, frames(0, [256; 20]));
     let start = Instant::now();
-    // Without waiting for the next reported drop.
+    // Do not wait for the next reported drop.
     lab.until("those that are not reported are shown", |lab| {
         let samples = lab.json()["drop_samples"].clone();
         samples["sent"].as_u64().zip(samples["dropped"].as_u64()).is_some_and(|(sent, dropped)| {

@@ -38,7 +38,7 @@ const TRANSLATORS: [&str; 4] = [
      flow add 7 table=1,ip,ct_state=+rel,actions=normal
      set interface flow test0 7
      set interface flow test1 7",
-    // Without a look at the state, and with a copy.
+    // Rules that do not look at the state, and copy.
     "flow add 7 table=0,priority=1,actions=normal
      flow add 7 priority=2,ip,in_port=test0,actions=ct(commit,nat(src=192.0.2.1)),normal,output:test2
      flow add 7 priority=2,ip,in_port=test1,actions=ct(nat),normal

@@ -168,7 +168,7 @@ fn resubmits_from_other_ports() {
     let mut seen = lab.pass(0, std::slice::from_ref(&frame));
     seen.sort();
     assert_eq!(seen, [(left, frame.clone()), (right, frame.clone())]);
-    // Without a table, in the same one.
+    // Leave the table out: the same one is used.
     lab.ok("flow del 7
          flow add 7 in_port=port0,actions=resubmit:port1
          flow add 7 in_port=port1,actions=in_port");

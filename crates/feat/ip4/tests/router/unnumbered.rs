@@ -15,7 +15,7 @@ fn arp(frame: &[u8]) -> ArpRepr {
     ArpView::parse(&frame[14..]).expect("ARP").repr()
 }
 
-/// Without addresses on `test1` and `test2`.
+/// Builds a router without addresses on `test1` and `test2`.
 fn lab(commands: &[&str]) -> Lab {
     let mut lab = router();
     lab.ok("set interface ip address del test1 all\nset interface ip address del test2 all");

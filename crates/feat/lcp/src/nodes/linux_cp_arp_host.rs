@@ -46,7 +46,7 @@ impl Node for ArpHost {
     }
 
     fn trace(&self, _: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        // By now it may begin with its Ethernet header.
+        // Each frame may begin with its Ethernet header here.
         match frame.data(i) {
             [0, 1, ..] => linux_cp_arp_phy::trace(frame, i, out),
             data => _ = thalweg_wire::fmt::packet(data, out, 0),

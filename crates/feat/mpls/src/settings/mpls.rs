@@ -17,6 +17,6 @@ pub static SETTING: PerInterface<Switch> = PerInterface {
     default: || false,
     all: |c| c.state::<Mpls>().borrow().enabled().map(|sw_if| (sw_if, true)).collect(),
     set: |c, sw_if, on| Ok(crate::set_enabled(c, sw_if, on).map_err(CliError::from)?),
-    // Without it, no interface can.
+    // No interface can be enabled without the default table.
     rare: Rare { rank: rank::BIND, needs: Some(crate::section::DEFAULT_TABLE), ..Rare::NONE },
 };

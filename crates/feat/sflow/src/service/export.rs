@@ -40,7 +40,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Without collectors. The agent's uptime counts from `started`.
+    /// Creates an exporter without collectors. The agent's uptime counts from `started`.
     pub(super) fn new(started: Instant) -> Exporter {
         Exporter {
             collectors: Shared::default(),

@@ -218,7 +218,7 @@ fn keep_off(busy: &[usize]) {
         let _ = allowed.unset(*core);
     }
     if (0..CpuSet::count()).any(|core| allowed.is_set(core).unwrap_or(false)) {
-        // Without it the service is merely a worse neighbour.
+        // The service is merely a worse neighbour if this fails.
         let _ = sched_setaffinity(this, &allowed);
     }
 }
@@ -246,7 +246,7 @@ struct Service {
     limiter: Limiter,
     /// Drops suppressed by workers.
     suppressed: Vec<u64>,
-    /// Without the interfaces.
+    /// Setup, apart from the interfaces.
     setup: Setup,
     /// Ports by index.
     ports: Vec<Option<Port>>,
