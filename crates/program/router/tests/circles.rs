@@ -47,7 +47,7 @@ fn fragments_of_one_id_are_handed_over_a_few_times() {
             }
             let n = handed_over(&lab);
             assert!(n <= 24, "{n} hand-overs of four packets; workers {first} {later} {second}");
-            // Without waiting for what waits for a first fragment.
+            // Shut down without waiting for what waits for a first fragment.
             assert_eq!(lab.c.shut_down().in_use, 0);
         }
     }

@@ -419,7 +419,7 @@ thalweg: {interfaces: {loop1: {state: down}}}
     assert!(router.run("show configuration").contains("10.0.0.1"));
     // The file does not name the MAC address, which is no difference.
     assert_eq!(router.run("config diff"), "+ loopbacks.loop1.addresses: - 10.0.0.1/32\n");
-    // Without a file, 0 is the last revision.
+    // The last revision is 0 if there is no file.
     std::fs::remove_file(&file).unwrap();
     assert_eq!(router.run("config diff"), "");
     assert!(router.run("config rollback 0").contains("nothing to do"));

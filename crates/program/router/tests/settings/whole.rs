@@ -363,7 +363,7 @@ fn what_saves_during_an_apply_is_refused() {
     let _one = ONE.lock();
     let (mut router, saved) = with_file();
     router.run("create packet-generator interface pg0\nconfig commit");
-    // Without their ages.
+    // List revisions without their ages.
     let listed = |router: &mut Router| -> Vec<String> {
         let text = router.run("show configuration revisions");
         text.split_whitespace().filter(|word| word.contains('/')).map(str::to_owned).collect()
