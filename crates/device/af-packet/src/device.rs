@@ -38,7 +38,7 @@ pub(crate) struct Hosts {
 struct HostInterface {
     /// Name of the interface, which a renamed device does not change.
     name: String,
-    /// Without sockets while there is no device.
+    /// Sockets, of which there are none while there is no device.
     port: RefCell<HostPort>,
     /// The device, as of now, or as it was when it went away.
     info: RefCell<IfInfo>,

@@ -485,7 +485,7 @@ fn errors_help() {
         assert!(matches!(again, Error::AlreadyAttached(_)), "{again}");
         drop(port);
         open("left").unwrap();
-        // Without privileges over this namespace.
+        // Drop privileges over this namespace.
         let denied = std::thread::spawn(|| {
             // SAFETY: drops the capabilities of this thread's effective user.
             let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
