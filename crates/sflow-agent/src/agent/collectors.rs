@@ -403,7 +403,7 @@ pub struct Collectors {
 }
 
 impl Collectors {
-    /// Without any.
+    /// Creates a set without collectors.
     #[must_use]
     pub fn new() -> Self {
         Collectors::default()

@@ -17,7 +17,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub kind: Kind,
-    /// Without quotes.
+    /// Text of the token, without quotes.
     pub text: &'a str,
     /// Offset of its first byte.
     pub at: usize,

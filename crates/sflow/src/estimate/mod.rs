@@ -160,7 +160,7 @@ impl Estimate {
     }
 }
 
-/// Without digits that mean nothing: `412000 +-5 %`, or `< 3000` when nothing was sampled.
+/// Omits digits that mean nothing: `412000 +-5 %`, or `< 3000` when nothing was sampled.
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.relative_error();
