@@ -121,7 +121,7 @@ impl Size {
 /// Times when packets are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Without end.
+    /// Packets are sent without end.
     #[default]
     Continuous,
     /// A number of packets.
