@@ -412,7 +412,7 @@ fn udp_at(data: &[u8], out: &mut dyn Write, indent: usize, depth: u8) -> Result 
 
 /// `TCP: 1 -> 2`, with numbers, flags, window and checksum.
 pub fn tcp(data: &[u8], out: &mut dyn Write, indent: usize) -> Result {
-    // Without its options, so that a header that is truncated in them is still shown.
+    // Parse the header without its options, so that one that is truncated in them is still shown.
     let (view, length) = match data.first_chunk::<{ tcp::HEADER_LEN }>() {
         Some(fixed) => {
             let mut short = *fixed;

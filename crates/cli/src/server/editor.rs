@@ -374,7 +374,8 @@ impl Screen {
         }
     }
 
-    /// Without cursor control: backspaces, the line, blanks over a longer old one, backspaces.
+    /// Redraws the line without cursor control: backspaces, the line, blanks over a longer old one,
+    /// backspaces.
     fn refresh_plain(&self, line: &[char], cursor: usize, out: &mut Vec<u8>) {
         let longest = self.shown.max(line.len());
         out.extend(std::iter::repeat_n(8, self.cursor));

@@ -167,7 +167,7 @@ impl Worker {
             self.core.now = clock::at(start);
             let at = if self.messages() { clock::cycles() } else { start };
             if self.stop {
-                // Without sleeping first: nothing would wake it.
+                // Do not sleep first: nothing would wake it.
                 break;
             }
             let (packets, deadline, end) = self.turn(at, weight(start, busy && few));
