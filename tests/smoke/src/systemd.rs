@@ -8,25 +8,36 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 use thalweg_testkit::{Cmd, Netns, Running, WAIT_LIMIT, wait_until_seen};
 
-/// Gives systemd directories of its own where it and its units write, and a name to the namespace
-/// `$PLANE`. Its number, as the outside counts, comes first, since `/proc` changes afterwards.
+/// Makes all files of the machine read-only for systemd, which would clean up directories as it does
+/// when a machine starts, and has it begin with no unit of the machine's. Its number, as the outside
+/// counts, comes first, since `/proc` changes afterwards. `/run/netns/plane` is the namespace
+/// `$PLANE`.
 const BOOT: &str = r#"set -eu
 read -r number _ < /proc/self/stat
+echo "$number" > "$FILES/number"
 mount --make-rprivate /
-cp -a /etc "$FILES/etc"
-mount --bind "$FILES/etc" /etc
-mount -t tmpfs state /var/lib
+exec 9< "$PLANE"
+awk '$2 !~ /^\/(proc|sys|dev)(\/|$)/ { print $2 }' /proc/self/mounts | while read -r place; do
+    mount -o remount,bind,ro "$place"
+done
 mount -t tmpfs run /run
-mkdir -p /run/netns /run/systemd/system
+mkdir -p /run/netns /run/systemd/system /run/lab
 touch /run/netns/plane
-mount --bind "$PLANE" /run/netns/plane
-rm -rf /etc/systemd/system
-mkdir /etc/systemd/system
-cp "$FILES"/units/* /etc/systemd/system
+mount --no-canonicalize --bind "/proc/$number/fd/9" /run/netns/plane
+cp -a /etc /run/lab/etc
+rm -rf /run/lab/etc/systemd/system
+cp -a "$FILES/units" /run/lab/etc/systemd/system
+# A unit that wants what starts a machine fails.
+ln -s /dev/null /run/lab/etc/systemd/system/sysinit.target
+mount --bind /run/lab/etc /etc
+mount -t tmpfs state /var/lib
 mount -t tmpfs cgroup /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t proc proc /proc
-echo "$number" > "$FILES/number"
+if touch "$FILES/writable" 2>/dev/null; then
+    echo "the files of the machine are not read-only" >&2
+    exit 1
+fi
 export container=lab
 exec "$SYSTEMD" --system --unit=lab.target --log-target=console --show-status=no
 "#;
@@ -36,8 +47,8 @@ const EMPTY: &str = "mount -t tmpfs cgroup /sys/fs/cgroup && mount -t cgroup2 cg
                      cd /sys/fs/cgroup && rmdir --ignore-fail-on-non-empty system.slice/* system.slice \
                      init.scope";
 
-/// A target that needs nothing of the machine's.
-const TARGET: &str = "[Unit]\nDefaultDependencies=no\n";
+/// A target, and the part of a unit, that need nothing of the machine's.
+const ALONE: &str = "[Unit]\nDefaultDependencies=no\n";
 
 /// A service manager with one unit, which is killed, with all that it started, when the value is
 /// dropped.
@@ -56,8 +67,9 @@ impl Systemd {
     pub fn start(ns: &Netns, plane: &Netns, unit: (&str, &str)) -> Result<Systemd> {
         let files = TempDir::with_prefix("thalweg-systemd-").context("make a directory")?;
         let units = files.path().join("units");
-        fs::create_dir(&units).context("make a directory")?;
-        for (name, text) in [("lab.target", TARGET), unit] {
+        let parts = format!("{}.d", unit.0);
+        fs::create_dir_all(units.join(&parts)).context("make a directory")?;
+        for (name, text) in [("lab.target", ALONE), (&*format!("{parts}/lab.conf"), ALONE), unit] {
             fs::write(units.join(name), text).context("write a unit")?;
         }
         let program = ["/usr/lib/systemd/systemd", "/lib/systemd/systemd"];

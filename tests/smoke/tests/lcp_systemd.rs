@@ -82,7 +82,7 @@ lab_test! {
         edge.plane.ip("route add 203.0.113.0/24 nhid 7")?;
         let (index, kept) = (edge.index()?, edge.kept()?);
         ensure!(kept > 0, "systemd keeps nothing");
-        for way in ["restart", "kill --signal=KILL", "kill --signal=SEGV"] {
+        for way in ["restart", "kill --signal=KILL", "kill --signal=ABRT"] {
             let before = edge.systemd.ctl("show --value --property=MainPID thalweg")?;
             edge.systemd.ctl(&format!("{way} thalweg"))?;
             wait_until_seen(WAIT_LIMIT, "another process", || {
