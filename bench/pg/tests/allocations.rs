@@ -20,7 +20,7 @@ static HEAP: Counting = Counting;
 /// Turns with packets before it counts, and while it does: in the usual run and in a long one. All
 /// flows of a stream pass within two dozen turns.
 const WARM_UP: [u64; 2] = [150, 1500];
-const TURNS: [u64; 2] = [200, 2500];
+const TURNS: [u64; 2] = [100, 2500];
 /// Time that a slow machine may take for them.
 const PATIENCE: Duration = Duration::from_secs(120);
 

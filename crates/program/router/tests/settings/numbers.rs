@@ -125,7 +125,7 @@ fn commands_keep_numbers_within_their_width() {
         let (before, last) = example.rsplit_once('\n').unwrap_or(("", example));
         // Lines before are varied only of what is done once: others are examples, too.
         let from = path;
-        let step = sized(4, 1);
+        let step = sized(8, 1);
         let varied = others(last, from).into_iter().map(|line| (before.to_owned(), line));
         let early = others(before, 0).into_iter().filter(|_| path == 0);
         let early = early.map(|before| (before, last.to_owned()));
@@ -178,7 +178,7 @@ fn requests_keep_numbers_within_their_width() {
                     }
                     all[at].bytes = value;
                     tried += 1;
-                    if sized(tried % 3 == 0, true) {
+                    if sized(tried % 6 == 0, true) {
                         let record =
                             Record { at: 0, client: 0, name: def.name_crc(), body: body(&all) };
                         hub.replay(&mut router.c, &record);

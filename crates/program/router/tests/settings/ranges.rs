@@ -157,7 +157,7 @@ fn others(word: &str) -> &'static [&'static str] {
 
 /// A long run tries all values of each place. The usual one tries one in this number, others in
 /// each place, so that each value has its turn.
-const ONE_IN: usize = 6;
+const ONE_IN: usize = 12;
 
 #[test]
 fn commands_take_exactly_what_documents_take() {
