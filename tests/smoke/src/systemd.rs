@@ -43,9 +43,15 @@ exec "$SYSTEMD" --system --unit=lab.target --log-target=console --show-status=no
 "#;
 
 /// Removes the control groups that units had, which stay when a systemd is killed.
-const EMPTY: &str = "mount -t tmpfs cgroup /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && \
-                     cd /sys/fs/cgroup && rmdir --ignore-fail-on-non-empty system.slice/* system.slice \
-                     init.scope";
+const EMPTY: &str =
+    "mount -t tmpfs cgroup /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup
+cd /sys/fs/cgroup || exit
+for _ in {1..50}; do
+    find system.slice init.scope -depth -type d -exec rmdir {} + 2> /dev/null
+    [ -e init.scope ] || exit 0
+    sleep 0.1 # paced: its process ends
+done
+exit 1";
 
 /// A target, and the part of a unit, that need nothing of the machine's.
 const ALONE: &str = "[Unit]\nDefaultDependencies=no\n";
@@ -83,10 +89,11 @@ impl Systemd {
             .env("SYSTEMD", program.context("systemd is not installed")?)
             .spawn()?;
         let number = files.path().join("number");
-        let number = wait_until_seen(WAIT_LIMIT, "the number of systemd", || {
-            let text = fs::read_to_string(&number).with_context(|| running.stderr())?;
-            Ok(text.trim().to_owned())
-        })?;
+        let number: String =
+            wait_until_seen(WAIT_LIMIT, "the number of systemd", || -> Result<String> {
+                let text = fs::read_to_string(&number).with_context(|| running.stderr())?;
+                Ok(text.trim().to_owned())
+            })?;
         let systemd = Systemd { number, running: Some(running), _files: files };
         wait_until_seen(WAIT_LIMIT, "systemd to answer", || systemd.ctl("is-active lab.target"))?;
         Ok(systemd)

@@ -99,9 +99,12 @@ const REPEATING: &str = "killed::many_";
 const REPEATING_DEADLINE: &str = "840";
 /// Scenarios that need programs which take long to build or to fetch.
 const FETCHING: [&str; 1] = ["collectors::"];
-/// Scenarios that take a minute, in the long list.
-const SLOW: [&str; 2] =
-    ["load::a_search_names_what_limits", "load::connections_pass_each_device_of_a_lab"];
+/// Scenarios that take a minute, or whose every run waits for restarts, in the long list.
+const SLOW: [&str; 3] = [
+    "lcp_systemd::",
+    "load::a_search_names_what_limits",
+    "load::connections_pass_each_device_of_a_lab",
+];
 
 /// Phases to build, and what selects among their jobs.
 pub struct Chosen {
