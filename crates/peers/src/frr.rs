@@ -41,7 +41,7 @@ impl Frr {
         let dir = TempDir::with_prefix("frr-").context("make a directory")?;
         let groups = fs::read_to_string("/etc/group").unwrap_or_default();
         let others = groups.lines().filter(|line| !line.starts_with("frrvty:"));
-        let all: Vec<&str> = others.chain(["frrvty:x:64999:root"]).collect();
+        let all: Vec<&str> = others.chain(["frrvty:x:0:root"]).collect();
         fs::write(dir.path().join("group"), all.join("\n") + "\n").context("write groups")?;
         let mut frr = Frr { daemons: Vec::new(), ns: ns.clone(), peer, dir };
         let has_zebra = daemons.iter().any(|(name, _)| *name == "zebra");

@@ -99,6 +99,13 @@ const REPEATING: &str = "killed::many_";
 const REPEATING_DEADLINE: &str = "840";
 /// Scenarios that need programs which take long to build or to fetch.
 const FETCHING: [&str; 1] = ["collectors::"];
+/// Scenarios that the long list repeats without root.
+const WITHOUT_ROOT: [&str; 4] = [
+    "lcp::bird_through_a_twin",
+    "lcp::frr_through_a_twin",
+    "lcp_routes::routes_of_frr",
+    "taps::hosts_reach_each_other",
+];
 /// Scenarios that take a minute, or whose every run waits for restarts, in the long list.
 const SLOW: [&str; 3] = [
     "lcp_systemd::",
@@ -229,9 +236,22 @@ fn unit(root: &Path) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// Each scenario is a job, with a process of its own.
+/// Each scenario is a job, with a process of its own. Some are repeated by the root of a user
+/// namespace, who has no privileges outside.
 fn smoke(root: &Path) -> Result<Vec<Job>> {
-    scenarios(root, "smoke", &[], &[])
+    let mut jobs = scenarios(root, "smoke", &[], &[])?;
+    let is_repeated = |job: &&Job| WITHOUT_ROOT.iter().any(|name| job.name.ends_with(name));
+    let without_root = |job: &Job| Job {
+        name: format!("{} without root", job.name),
+        program: root.join("scripts/namespace-root.sh"),
+        args: [vec![job.program.clone().into()], job.args.clone()].concat(),
+        long: true,
+        ..job.clone()
+    };
+    let repeated: Vec<Job> = jobs.iter().filter(is_repeated).map(without_root).collect();
+    ensure!(repeated.len() == WITHOUT_ROOT.len(), "no scenario is one of {WITHOUT_ROOT:?}");
+    jobs.extend(repeated);
+    Ok(jobs)
 }
 
 /// Scenarios that forward, again with each level of frame kernels that this processor has: with one
