@@ -198,6 +198,27 @@ fn two_tables_with_the_same_prefix() {
     lab.close();
 }
 
+/// A table that goes leaves its place to another one, whose interfaces find it there.
+#[test]
+fn tables_move_when_others_go() {
+    let mut lab = bare().start();
+    lab.ok("ip table add 5\n\
+         ip table add 6\n\
+         ip table add 7\n\
+         set interface ip table test2 7\n\
+         set interface ip address test0 10.0.0.1/24\n\
+         set interface ip address test2 10.0.0.1/24\n\
+         ip route add 192.0.2.0/24 table 7 via 10.0.0.3");
+    lab.neighbor(2, ip(0, 3), host_mac(2, 3));
+    let dst = Ipv4Addr::new(192, 0, 2, 9);
+    for change in ["ip table del 5", "ip table add 8", "ip table del 6", "ip table del 8"] {
+        lab.ok(change);
+        lab.receive(2, vec![framed(2, 3, &udp(ip(0, 3), dst, 8).build())]);
+        sound(2, 3, &lab.sent_one(2));
+    }
+    lab.close();
+}
+
 #[test]
 fn subnets_of_one_and_two_addresses() {
     let mut lab = bare().start();
