@@ -475,17 +475,7 @@ pub fn set_enabled<A: Address>(
     sw_if: SwIfIndex,
     on: bool,
 ) -> Result<(), AddressError> {
-    family::<A>(c)?;
-    interface::view(c, sw_if)?;
-    let is_new = {
-        let ip = c.state::<Ip<A>>();
-        let enabled = &mut ip.borrow_mut().enabled;
-        if on { enabled.insert(sw_if) } else { enabled.remove(&sw_if) }
-    };
-    if is_new {
-        changed::<A>(c, sw_if);
-    }
-    Ok(())
+    speak::<A>(c, sw_if, on, |ip| &mut ip.enabled)
 }
 
 /// Makes an interface speak a version of IP for a feature's sake, such as its twin in Linux, which
@@ -499,12 +489,23 @@ pub fn set_spoken<A: Address>(
     sw_if: SwIfIndex,
     on: bool,
 ) -> Result<(), AddressError> {
+    speak::<A>(c, sw_if, on, |ip| &mut ip.spoken)
+}
+
+/// Enters an interface into one of the lists of those that speak a version, or takes it out.
+fn speak<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    on: bool,
+    list: fn(&mut Ip<A>) -> &mut BTreeSet<SwIfIndex>,
+) -> Result<(), AddressError> {
     family::<A>(c)?;
     interface::view(c, sw_if)?;
     let is_new = {
         let ip = c.state::<Ip<A>>();
-        let spoken = &mut ip.borrow_mut().spoken;
-        if on { spoken.insert(sw_if) } else { spoken.remove(&sw_if) }
+        let mut ip = ip.borrow_mut();
+        let list = list(&mut ip);
+        if on { list.insert(sw_if) } else { list.remove(&sw_if) }
     };
     if is_new {
         changed::<A>(c, sw_if);
