@@ -6,7 +6,6 @@ use crate::ring::{HostPort, Options, RingSize, TxRing, Version};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::mpsc;
 use thalweg_device::queues::{Queues, count_missed};
 use thalweg_device::{
     Caps, Device, DeviceError, InterfaceSpec, MacAddr, RxQueue, SwIfIndex, SystemDevice, Transmit,
@@ -453,17 +452,8 @@ impl Device for HostInterface {
             if self.is_away() {
                 return Ok(());
             }
-            let (give, given) = mpsc::sync_channel(1);
-            c.message(from, self.input, Box::new(ToInput::Give { sw_if, queue, to: give }));
-            // The request follows earlier messages in the worker's queue; it replies between two
-            // loops.
-            c.sync();
-            let Ok(moving) = given.try_recv() else {
-                let why = format!("worker {from} did not release the queue");
-                return Err(DeviceError::Failed(why));
-            };
-            c.message(to, self.input, Box::new(ToInput::Take(moving)));
-            Ok(())
+            let give = |to| ToInput::Give { sw_if, queue, to };
+            Queues::hand_over(c, self.input, (from, to), give, ToInput::Take)
         })?;
         c.state::<Hosts>().borrow_mut().files.insert(sw_if, self.files());
         Ok(())

@@ -8,6 +8,7 @@ use crate::interface::Interfaces;
 use crate::{DeviceError, RxQueue, SwIfIndex};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 use thalweg_graph::{Control, NodeId, RxMode};
 
@@ -168,6 +169,29 @@ impl Queues {
         if let Some(q) = self.all.borrow_mut().iter_mut().find(|q| q.queue == queue) {
             (q.worker, q.pinned) = (to, worker.is_some());
         }
+        Ok(())
+    }
+
+    /// Has the input node of a worker give a queue to the one of another worker: `give` and `take`
+    /// make the messages to them.
+    ///
+    /// # Errors
+    /// If the worker that has the queue does not answer.
+    pub fn hand_over<Q: Send + 'static, M: Send + 'static>(
+        c: &mut Control,
+        input: NodeId,
+        (from, to): (usize, usize),
+        give: impl FnOnce(SyncSender<Q>) -> M,
+        take: impl FnOnce(Q) -> M,
+    ) -> Result<(), DeviceError> {
+        let (giver, given) = mpsc::sync_channel(1);
+        c.message(from, input, Box::new(give(giver)));
+        // The request follows earlier messages in the worker's queue; it replies between two loops.
+        c.sync();
+        let Ok(queue) = given.try_recv() else {
+            return Err(DeviceError::Failed(format!("worker {from} did not release the queue")));
+        };
+        c.message(to, input, Box::new(take(queue)));
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //!   that went away, and are attached again when these are back.
 //! * [`VnetHdr`]: the header that describes a packet's pending offload work; [`offload`] converts
 //!   it from and to a packet's metadata.
+//! * [`receipt`]: what becomes of frames that a driver has read.
 //! * [`gro`]: joins TCP segments for the kernel.
 //! * [`Namespace`]: a network namespace of which a device is.
 //! * [`mirror`]: a thread that keeps links as they are wanted, and reports them as they are.
@@ -17,6 +18,7 @@ pub mod mirror;
 mod monitor;
 mod namespace;
 pub mod offload;
+pub mod receipt;
 pub mod routes;
 pub mod sys;
 mod vnet;

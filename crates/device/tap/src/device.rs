@@ -12,7 +12,6 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 use thalweg_device::queues::{Queues, count_missed};
 use thalweg_device::{
@@ -618,18 +617,9 @@ impl Device for TapDevice {
             if tap.is_away() {
                 return Ok(());
             }
-            let (give, given) = mpsc::sync_channel(1);
-            c.message(from, tap.input, Box::new(ToInput::Give { sw_if, queue, to: give }));
-            // The request follows earlier messages in the worker's queue; it replies between two
-            // loops.
-            c.sync();
-            let Ok(moving) = given.try_recv() else {
-                let why = format!("worker {from} did not release the queue");
-                return Err(DeviceError::Failed(why));
-            };
-            let add = ToInput::Add { queue: moving, scratch: scratch() };
-            c.message(to, tap.input, Box::new(add));
-            Ok(())
+            let give = |to| ToInput::Give { sw_if, queue, to };
+            let take = |queue| ToInput::Add { queue, scratch: scratch() };
+            Queues::hand_over(c, tap.input, (from, to), give, take)
         })
     }
 

@@ -4,15 +4,13 @@
 
 use crate::ring::{Fetch, Fetched, RxFrame, RxRing, Sink};
 use std::any::Any;
-use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
+use thalweg_buffer::{Cache, FRAME_SIZE, Frame};
 use thalweg_device::SwIfIndex;
-use thalweg_device::offload::more_on_wire;
-use thalweg_device_linux::{Framing, offload};
-use thalweg_graph::trace::interface_token;
+use thalweg_device_linux::Framing;
+use thalweg_device_linux::receipt::{self, Lost, Receipt};
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, RxMode};
 
 /// The declaration.
@@ -73,11 +71,7 @@ fn take_frame(cache: &mut Cache, frame: &mut Frame, framing: Framing, rx: &RxFra
         cache.free(p);
         return false;
     }
-    if let Some(o) = offload::from_kernel(&rx.vnet, framing, p.data()) {
-        p.meta_mut().offload = o;
-        p.mark(Flags::OFFLOAD);
-    }
-    match frame.push(p) {
+    match receipt::push(frame, p, &rx.vnet, framing) {
         Ok(()) => true,
         Err(p) => {
             cache.free(p);
@@ -91,19 +85,16 @@ struct FrameSink<'a> {
     cache: &'a mut Cache,
     frame: &'a mut Frame,
     framing: Framing,
-    /// Frames lost because the pool was exhausted.
-    no_buffer: &'a mut u64,
-    /// Frames of more segments than are accepted.
-    bad: &'a mut u64,
+    lost: &'a mut Lost,
 }
 
 impl Sink for FrameSink<'_> {
     #[inline]
     fn take(&mut self, rx: RxFrame<'_>) -> bool {
         if rx.vnet.has_too_many_segments(rx.len()) {
-            *self.bad += 1;
+            self.lost.bad += 1;
         } else if !take_frame(self.cache, self.frame, self.framing, &rx) {
-            *self.no_buffer += 1;
+            self.lost.no_buffer += 1;
         }
         true
     }
@@ -118,14 +109,10 @@ impl Sink for FrameSink<'_> {
         };
         if vnet.has_too_many_segments(len) {
             self.cache.free(p);
-            *self.bad += 1;
+            self.lost.bad += 1;
             return Some(true);
         }
-        if let Some(o) = offload::from_kernel(&vnet, self.framing, p.data()) {
-            p.meta_mut().offload = o;
-            p.mark(Flags::OFFLOAD);
-        }
-        if let Err(p) = self.frame.push(p) {
+        if let Err(p) = receipt::push(self.frame, p, &vnet, self.framing) {
             self.cache.free(p);
         }
         Some(true)
@@ -154,55 +141,15 @@ impl Queue {
         }
         let mut frame = cx.new_frame();
         let before = self.ring.stats();
-        let framing = self.framing;
-        let (mut no_buffer, mut bad) = (0, 0);
-        let mut sink = FrameSink {
-            cache: cx.cache(),
-            frame: &mut frame,
-            framing,
-            no_buffer: &mut no_buffer,
-            bad: &mut bad,
-        };
+        let Queue { sw_if, queue, framing, .. } = *self;
+        let mut lost = Lost::default();
+        let mut sink = FrameSink { cache: cx.cache(), frame: &mut frame, framing, lost: &mut lost };
         let n = self.ring.poll_into(FRAME_SIZE, &mut sink);
-        let s = cx.stats().interface(self.sw_if);
-        if no_buffer > 0 {
-            s.rx_no_buf.add(no_buffer);
-        }
         let after = self.ring.stats();
-        bad += after.truncated + after.malformed - before.truncated - before.malformed;
-        if bad > 0 {
-            s.rx_error.add(bad);
-        }
-        if frame.flags().contains(Flags::OFFLOAD) {
-            let (packets, bytes) = more_on_wire(&frame, framing.into());
-            s.rx_gso.add(packets);
-            s.rx_gso_bytes.add(bytes);
-        }
-        let (sw_if, queue) = (self.sw_if, self.queue);
-        cx.device_input(frame, sw_if, |f, i, out| trace(sw_if, queue, framing, f, i, out));
+        lost.bad += after.truncated + after.malformed - before.truncated - before.malformed;
+        Receipt { driver: "af_packet", sw_if, queue, framing }.enter(cx, frame, lost);
         n
     }
-}
-
-fn trace(sw_if: SwIfIndex, queue: u32, framing: Framing, f: &Frame, i: u8, out: &mut dyn Write) {
-    let name = interface_token(sw_if);
-    let _ = writeln!(out, "af_packet: {name} hw_if_index {sw_if} rx-queue {queue}");
-    let m = f.meta(i);
-    let _ = write!(out, "  frame length {}", f.total_len(i));
-    if m.flags().contains(Flags::OFFLOAD) {
-        let o = m.offload;
-        if o.needs_csum {
-            let _ = write!(out, ", partial checksum at {}+{}", o.csum_start, o.csum_offset);
-        }
-        if o.gso_size > 0 {
-            let _ = write!(out, ", {:?} segments of {}", o.gso, o.gso_size);
-        }
-    }
-    let _ = writeln!(out);
-    let _ = match framing {
-        Framing::Ethernet => thalweg_wire::fmt::ethernet(f.data(i), out, 2),
-        Framing::Ip => thalweg_wire::fmt::ip(f.data(i), out, 2),
-    };
 }
 
 impl InputNode for AfPacketInput {

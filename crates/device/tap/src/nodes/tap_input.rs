@@ -8,16 +8,14 @@
 use crate::sys::Tun;
 use rustix::event::epoll;
 use std::any::Any;
-use std::fmt::Write;
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame, Packet};
+use thalweg_buffer::{Cache, FRAME_SIZE, Frame, Packet};
 use thalweg_device::SwIfIndex;
-use thalweg_device::offload::more_on_wire;
-use thalweg_device_linux::{Framing, VnetHdr, offload};
-use thalweg_graph::trace::interface_token;
+use thalweg_device_linux::receipt::{self, Lost, Receipt};
+use thalweg_device_linux::{Framing, VnetHdr};
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, RxMode};
 
 /// The declaration.
@@ -144,11 +142,7 @@ impl Queue {
             cache.free(p);
             return Read::Bad;
         }
-        if let Some(o) = offload::from_kernel(&vnet, self.framing, p.data()) {
-            p.meta_mut().offload = o;
-            p.mark(Flags::OFFLOAD);
-        }
-        if let Err(p) = frame.push(p) {
+        if let Err(p) = receipt::push(frame, p, &vnet, self.framing) {
             cache.free(p);
         }
         Read::Frame
@@ -187,53 +181,20 @@ impl Queue {
 
     fn poll(&mut self, cx: &mut NodeCx<'_>, scratch: &mut [u8]) -> usize {
         let mut frame = cx.new_frame();
-        let (mut n, mut no_buffer, mut bad) = (0, 0, 0);
+        let (mut n, mut lost) = (0, Lost::default());
         while n < FRAME_SIZE {
             match self.take(cx.cache(), &mut frame, scratch) {
                 Read::Frame => {}
-                Read::NoBuffer => no_buffer += 1,
-                Read::Bad => bad += 1,
+                Read::NoBuffer => lost.no_buffer += 1,
+                Read::Bad => lost.bad += 1,
                 Read::Nothing => break,
             }
             n += 1;
         }
-        let s = cx.stats().interface(self.sw_if);
-        if no_buffer > 0 {
-            s.rx_no_buf.add(no_buffer);
-        }
-        if bad > 0 {
-            s.rx_error.add(bad);
-        }
-        if frame.flags().contains(Flags::OFFLOAD) {
-            let (packets, bytes) = more_on_wire(&frame, self.framing.into());
-            s.rx_gso.add(packets);
-            s.rx_gso_bytes.add(bytes);
-        }
-        let (sw_if, queue, framing) = (self.sw_if, self.queue, self.framing);
-        cx.device_input(frame, sw_if, |f, i, out| trace(sw_if, queue, framing, f, i, out));
+        let Queue { sw_if, queue, framing, .. } = *self;
+        Receipt { driver: "tap", sw_if, queue, framing }.enter(cx, frame, lost);
         n
     }
-}
-
-fn trace(sw_if: SwIfIndex, queue: u32, framing: Framing, f: &Frame, i: u8, out: &mut dyn Write) {
-    let name = interface_token(sw_if);
-    let _ = writeln!(out, "tap: {name} hw_if_index {sw_if} rx-queue {queue}");
-    let m = f.meta(i);
-    let _ = write!(out, "  frame length {}", f.total_len(i));
-    if m.flags().contains(Flags::OFFLOAD) {
-        let o = m.offload;
-        if o.needs_csum {
-            let _ = write!(out, ", partial checksum at {}+{}", o.csum_start, o.csum_offset);
-        }
-        if o.gso_size > 0 {
-            let _ = write!(out, ", {:?} segments of {}", o.gso, o.gso_size);
-        }
-    }
-    let _ = writeln!(out);
-    let _ = match framing {
-        Framing::Ethernet => thalweg_wire::fmt::ethernet(f.data(i), out, 2),
-        Framing::Ip => thalweg_wire::fmt::ip(f.data(i), out, 2),
-    };
 }
 
 impl TapInput {
