@@ -158,6 +158,8 @@ struct Interface {
     children: Option<Box<Children>>,
     /// Set until its last sub-interface has gone, when the interface follows.
     is_going: bool,
+    /// When it went down last; `None` if it never was up.
+    down_since: Option<Tag>,
 }
 
 impl Interface {
@@ -170,6 +172,7 @@ impl Interface {
             tx,
             children: None,
             is_going: false,
+            down_since: None,
         }
     }
 
@@ -223,6 +226,8 @@ pub struct Interfaces {
     leavers: Vec<Leaver>,
     writer: snapshot::Writer<IfTable>,
     indices: Indices,
+    /// Time by which what workers had under way has ended.
+    drained: Option<Tag>,
     /// Time when the last interface of an index went, until another one has it.
     left: BTreeMap<SwIfIndex, Tag>,
     /// The name of the last interface of an index that went, and when, in ticks.
@@ -256,6 +261,7 @@ impl Interfaces {
             leavers: Vec::new(),
             writer,
             indices: Indices::new(MAX_INTERFACES as u32),
+            drained: None,
             left: BTreeMap::new(),
             former: BTreeMap::new(),
             kept: BTreeSet::new(),
@@ -341,6 +347,11 @@ impl Interfaces {
     /// All interfaces by index.
     pub fn iter(&self) -> impl Iterator<Item = &InterfaceView> {
         self.list.iter().flatten().map(|i| &i.view)
+    }
+
+    /// One more than the greatest index that an interface ever had.
+    pub fn end(&self) -> usize {
+        self.list.len()
     }
 
     /// Name of the interface that had an index at a time, in ticks.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use thalweg_cli::CommandTree;
 use thalweg_device::{
@@ -329,4 +330,32 @@ fn a_driver_may_call_back_from_every_call() {
             lab.finish();
         }
     }
+}
+
+/// A worker may get no processor for long: only what it may still have under way is waited for.
+#[test]
+fn of_many_interfaces_that_went_down_the_first_waits_for_all() {
+    let mut lab = Lab::new();
+    for n in 0..4 {
+        lab.run(&format!("create loopback interface instance {n}"));
+    }
+    // The last never was up.
+    for n in 0..3 {
+        lab.run(&format!("set interface state loop{n} up"));
+        lab.run(&format!("set interface state loop{n} down"));
+    }
+    lab.run("delete loopback interface intfc loop0");
+    let (end, ends) = mpsc::channel::<()>();
+    let ends = Arc::new(Mutex::new(ends));
+    let _busy = lab.c.begin_asking(move |_| _ = ends.lock().map(|ends| ends.recv()));
+    let began = Instant::now();
+    for n in 1..4 {
+        lab.run(&format!("delete loopback interface intfc loop{n}"));
+    }
+    let took = began.elapsed();
+    drop(end);
+    // A delete that waits gives up after a second without an answer.
+    assert!(took < Duration::from_millis(900), "{took:?}");
+    assert!(interface::find(&lab.c, "loop3").is_err());
+    lab.c.shut_down();
 }

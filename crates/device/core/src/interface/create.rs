@@ -11,6 +11,7 @@ use thalweg_buffer::SwIfIndex;
 use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, EngineError, NodeDecl, NodeId, clock};
+use thalweg_tables::qsbr::Tag;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::MacAddr;
 
@@ -119,8 +120,19 @@ pub fn free_index(c: &Control, sw_if: SwIfIndex) {
 /// and to the one that translates it.
 const HAND_OFFS: usize = 2;
 
+/// Waits until all packets that workers had under way at a time have ended, unless that is known:
+/// of very many interfaces that went down and are deleted then, the first one waits for all.
+pub(super) fn drain_of(c: &mut Control, since: Tag) {
+    let all = c.state::<Interfaces>();
+    let drained = all.borrow().drained;
+    if drained.is_none_or(|drained| drained < since) {
+        drain(c);
+    }
+}
+
 /// Waits until all packets that workers have under way have ended.
-pub(super) fn drain(c: &mut Control) {
+fn drain(c: &mut Control) {
+    let now = c.domain().tag();
     // Workers answer at the start of a loop: what they had received is on its way to others then.
     let hand_offs = if c.workers() > 1 { HAND_OFFS } else { 0 };
     for _ in 0..hand_offs {
@@ -129,6 +141,7 @@ pub(super) fn drain(c: &mut Control) {
     }
     // Packets that arrived last have ended when the workers answer again.
     c.sync();
+    c.state::<Interfaces>().borrow_mut().drained = Some(now);
 }
 
 /// Returns the index of a new interface. If another one had it, none of its packets are under way,
@@ -142,7 +155,7 @@ pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, Device
     };
     if let Some(left) = left {
         if !c.domain().passed(left) || c.is_handing_over() {
-            drain(c);
+            drain_of(c, left);
         }
         let counted = c.interface_totals_raw(sw_if);
         c.baseline.interfaces.insert(sw_if, counted);

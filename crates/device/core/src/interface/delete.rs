@@ -27,15 +27,19 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     }
     // Its driver may report a change, which others follow, before it goes.
     set::down(c, sw_if);
-    let has_subs = match all.borrow_mut().row(sw_if) {
+    let (has_subs, last) = match all.borrow_mut().row(sw_if) {
         Ok(i) => {
             i.is_going = true;
-            i.children.is_some()
+            // One whose driver failed receives on.
+            let last = if i.view.admin_up { Some(c.domain().tag()) } else { i.down_since };
+            (i.children.is_some(), last)
         }
         Err(_) => return Ok(()),
     };
     // Features leave it next: what they do to packets, they do to all that it has received.
-    create::drain(c);
+    if let Some(last) = last {
+        create::drain_of(c, last);
+    }
     if has_subs {
         family::follow(c, sw_if);
     } else {

@@ -42,6 +42,11 @@ fn bring(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<bool, DeviceErro
     let since = clock::ticks();
     device.set_admin(c, sw_if, up)?;
     change(c, sw_if, |v| (v.admin_up, v.state_since) = (up, since))?;
+    if !up {
+        // Workers that begin a loop receive nothing by it.
+        let now = c.domain().tag();
+        c.state::<Interfaces>().borrow_mut().row(sw_if)?.down_since = Some(now);
+    }
     c.publish(InterfaceEvent::State(sw_if));
     Ok(true)
 }
