@@ -291,7 +291,7 @@ impl<C> Catalog<C> {
         }
         draft.unread.retain(|(kind, _)| !draft.read.contains(kind));
         draft.problems.extend(draft.unread.drain(..).map(|(_, problem)| problem));
-        let mut seen: HashMap<&str, &str> = HashMap::new();
+        let mut seen: HashMap<&str, &str> = HashMap::with_capacity(draft.items.len());
         for item in &draft.items {
             if let Some(first) = seen.insert(&item.key, &item.path) {
                 let text = format!("`{}' is configured twice, here and at {first}", item.key);

@@ -3,7 +3,7 @@
 use super::catalog::Document;
 use super::item::Item;
 use super::node::{Node, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// A setting in which two documents differ.
@@ -35,23 +35,9 @@ impl fmt::Display for Difference {
 /// Returns the differences, in the order of the first document, then of the second. The order of
 /// lists does not matter.
 pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
-    let (before, after) = (flat(old), flat(new));
     let mut all = Vec::new();
-    for (path, value) in &before {
-        match after.get(path) {
-            Some(other) if other == value => {}
-            other => all.push(Difference {
-                path: path.clone(),
-                old: Some(value.clone()),
-                new: other.cloned(),
-            }),
-        }
-    }
-    for (path, value) in &after {
-        if !before.contains_key(path) {
-            all.push(Difference { path: path.clone(), old: None, new: Some(value.clone()) });
-        }
-    }
+    Walk { is_second: false, path: String::new(), out: &mut all }.at(old, Some(new));
+    Walk { is_second: true, path: String::new(), out: &mut all }.at(new, Some(old));
     all
 }
 
@@ -84,25 +70,34 @@ struct Unlike<'a> {
 
 impl<'a> Unlike<'a> {
     fn new(other: &'a [Item], running: &'a [Item]) -> Unlike<'a> {
-        let (old, new) = (by_key(other), by_key(running));
+        let mut old = Lookup::of(other);
         let mut unlike = Unlike { pairs: Vec::new(), is_reported: HashMap::new() };
+        let mut is_there = vec![false; other.len()];
         for item in running {
-            match old.get(&*item.key) {
-                Some(before) if before.set == item.set => {}
-                Some(before) => unlike.add(Some(before), Some(item)),
+            let before = old.find(&item.key);
+            if let Some((at, _)) = before {
+                is_there[at] = true;
+            }
+            match before {
+                Some((_, before)) if before.set == item.set => {}
+                Some((_, before)) => unlike.add(Some(before), Some(item)),
                 None if item.implicit => {}
                 None => {
                     let mut of = item.needs.iter().chain(&item.with);
                     let is_open = item.sticky || item.with.is_some();
-                    if !(is_open && of.all(|key| old.contains_key(&**key))) {
+                    if !(is_open && of.all(|key| old.has(key))) {
                         unlike.add(None, Some(item));
                     }
                 }
             }
         }
-        let stated = other.iter().filter(|i| !i.implicit);
-        let gone = stated.filter(|item| !new.contains_key(&*item.key));
-        gone.for_each(|item| unlike.add(Some(item), None));
+        let mut new = Lookup::of(running);
+        let rest = other.iter().zip(is_there).filter(|(item, is)| !is && !item.implicit);
+        for (item, _) in rest {
+            if !new.has(&item.key) {
+                unlike.add(Some(item), None);
+            }
+        }
         unlike
     }
 
@@ -146,8 +141,37 @@ impl<'a> Unlike<'a> {
     }
 }
 
-fn by_key(items: &[Item]) -> HashMap<&str, &Item> {
-    items.iter().map(|item| (&*item.key, item)).collect()
+/// Items by key. Two documents often have theirs in the same order: few keys are hashed then.
+struct Lookup<'a> {
+    items: &'a [Item],
+    /// The one that is looked for next, if it is so.
+    next: usize,
+    by_key: Option<HashMap<&'a str, usize>>,
+}
+
+impl<'a> Lookup<'a> {
+    fn of(items: &'a [Item]) -> Lookup<'a> {
+        Lookup { items, next: 0, by_key: None }
+    }
+
+    fn place(&mut self, key: &str) -> Option<usize> {
+        let items = self.items;
+        let all = || items.iter().enumerate().map(|(at, item)| (&*item.key, at)).collect();
+        self.by_key.get_or_insert_with(all).get(key).copied()
+    }
+
+    /// Returns an item, and where it is.
+    fn find(&mut self, key: &str) -> Option<(usize, &'a Item)> {
+        let is_next = self.items.get(self.next).is_some_and(|next| next.key == key);
+        let at = if is_next { self.next } else { self.place(key)? };
+        self.next = at + 1;
+        Some((at, &self.items[at]))
+    }
+
+    /// Returns whether there is an item.
+    fn has(&mut self, key: &str) -> bool {
+        self.place(key).is_some()
+    }
 }
 
 /// Returns the path to an item, or to the list that it is in.
@@ -161,31 +185,88 @@ fn is_above(path: &str, of: &str) -> bool {
     of.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-type Flat = indexmap::IndexMap<String, String>;
-
-fn flat(root: &Node) -> Flat {
-    let mut out = Flat::new();
-    leaves(root, "", &mut out);
-    out
+/// A walk over one of two documents, next to the other one: very many equal settings cost no text.
+struct Walk<'o> {
+    /// The walk over the second document, which finds what the first one lacks.
+    is_second: bool,
+    path: String,
+    out: &'o mut Vec<Difference>,
 }
 
-fn leaves(node: &Node, path: &str, out: &mut Flat) {
-    match &node.value {
-        Value::Map(map) if !map.is_empty() => {
-            for (key, below) in map {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                leaves(below, &path, out);
+impl Walk<'_> {
+    fn at(&mut self, node: &Node, other: Option<&Node>) {
+        match &node.value {
+            Value::Map(map) if !map.is_empty() => {
+                let others = match other.map(|other| &other.value) {
+                    Some(Value::Map(map)) => Some(map),
+                    _ => None,
+                };
+                let end = self.path.len();
+                for (n, (key, below)) in map.iter().enumerate() {
+                    if end > 0 {
+                        self.path.push('.');
+                    }
+                    self.path.push_str(key);
+                    // Documents often have the same order.
+                    let same = others.and_then(|map| map.get_index(n)).filter(|(k, _)| *k == key);
+                    let other = same.map(|(_, node)| node).or_else(|| others?.get(key));
+                    self.at(below, other);
+                    self.path.truncate(end);
+                }
+            }
+            Value::List(list) => self.list(list, other),
+            _ if self.path.is_empty() => {}
+            value => self.leaf(value, other.map(|other| &other.value).filter(|v| is_leaf(v))),
+        }
+    }
+
+    /// Parts of a list are their own names: lists are sets here.
+    fn list(&mut self, list: &[Node], other: Option<&Node>) {
+        let others = other.map_or(&[][..], Node::list);
+        if list == others {
+            return;
+        }
+        let text = |node: &Node| node.value.to_string();
+        let mut known: HashSet<String> = others.iter().map(text).collect();
+        for part in list.iter().map(text) {
+            if !known.contains(&part) {
+                let path = format!("{}: - {part}", self.path);
+                let there = Some(String::new());
+                let (old, new) = if self.is_second { (None, there) } else { (there, None) };
+                self.out.push(Difference { path, old, new });
+                known.insert(part);
             }
         }
-        Value::List(list) => {
-            for part in list {
-                // The part is its own name: lists are sets here.
-                out.insert(format!("{path}: - {}", part.value), String::new());
-            }
+    }
+
+    fn leaf(&mut self, value: &Value, other: Option<&Value>) {
+        let (old, new) = match (self.is_second, other) {
+            (true, None) => (None, Some(shown(value))),
+            (false, Some(other)) if value == other => return,
+            (false, Some(other)) => (Some(shown(value)), Some(shown(other))),
+            (false, None) => (Some(shown(value)), None),
+            (true, Some(_)) => return,
+        };
+        if old != new {
+            self.out.push(Difference { path: self.path.clone(), old, new });
         }
-        _ if path.is_empty() => {}
-        Value::Map(_) | Value::Null => drop(out.insert(path.to_owned(), String::new())),
-        value => drop(out.insert(path.to_owned(), format!(": {value}"))),
+    }
+}
+
+/// Returns whether a value stands for itself: others are looked into.
+fn is_leaf(value: &Value) -> bool {
+    match value {
+        Value::List(_) => false,
+        Value::Map(map) => map.is_empty(),
+        _ => true,
+    }
+}
+
+/// A value behind its path.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Map(_) | Value::Null => String::new(),
+        value => format!(": {value}"),
     }
 }
 

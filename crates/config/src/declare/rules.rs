@@ -335,7 +335,9 @@ impl Grammar {
     pub(crate) fn check(&self, root: &Node) -> Vec<Problem> {
         let mut problems = Vec::new();
         match &root.value {
-            Value::Null | Value::Map(_) => self.keys(root, "", true, &mut problems),
+            Value::Null | Value::Map(_) => {
+                self.keys(root, &mut String::new(), true, &mut problems);
+            }
             other => {
                 let text = format!("keys such as `interfaces' expected, not {}", other.kind());
                 problems.push(Problem::at(root, "", text));
@@ -344,29 +346,41 @@ impl Grammar {
         problems
     }
 
-    fn keys(&self, node: &Node, path: &str, supported: bool, problems: &mut Vec<Problem>) {
+    /// Checks the keys of a map; `path` is the one to it, and is as it was afterwards.
+    fn keys(&self, node: &Node, path: &mut String, supported: bool, problems: &mut Vec<Problem>) {
+        let end = path.len();
         for (key, below) in node.entries() {
-            let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-            let Some(next) = self.steps.get(key).or_else(|| self.steps.get("*")) else {
-                problems.push(Problem::at(below, path, self.unknown(key)));
-                continue;
-            };
-            let named = !self.steps.contains_key(key);
-            next.node(below, &path, Scope { supported, named }, problems);
+            if end > 0 {
+                path.push('.');
+            }
+            path.push_str(key);
+            let known = self.steps.get(key);
+            match known.or_else(|| self.steps.get("*")) {
+                None => problems.push(Problem::at(below, path.as_str(), self.unknown(key))),
+                Some(next) => {
+                    let scope = Scope { supported, named: known.is_none() };
+                    next.node(below, path, scope, problems);
+                }
+            }
+            path.truncate(end);
         }
         for (key, next) in &self.steps {
             if next.rule.is_some_and(|r| r.required) && node.get(key).is_none() {
                 let text = format!("`{key}' is missing");
-                problems.push(Problem::at(node, path, text));
+                problems.push(Problem::at(node, path.as_str(), text));
             }
         }
     }
 
-    fn node(&self, node: &Node, path: &str, scope: Scope, problems: &mut Vec<Problem>) {
+    fn node(&self, node: &Node, path: &mut String, scope: Scope, problems: &mut Vec<Problem>) {
         let Some(rule) = &self.rule else { return };
         if let Err(expected) = rule.kind.check(&node.value) {
             let shown = shown(&node.value);
-            problems.push(Problem::at(node, path, format!("{expected} expected, not {shown}")));
+            problems.push(Problem::at(
+                node,
+                path.as_str(),
+                format!("{expected} expected, not {shown}"),
+            ));
             return;
         }
         // An empty value configures nothing, unless its name alone does.
@@ -375,7 +389,7 @@ impl Grammar {
         // Names are reported one by one.
         let names = matches!(rule.kind, Kind::Named(_));
         if scope.supported && !self.supported && asks && !note && !names {
-            problems.push(Problem::unsupported(node, path, ""));
+            problems.push(Problem::unsupported(node, path.as_str(), ""));
         }
         let supported = scope.supported && (self.supported || names);
         match rule.kind {
@@ -383,7 +397,7 @@ impl Grammar {
                 for (key, below) in node.entries() {
                     if let Err(expected) = name.check(key) {
                         let text = format!("{expected} expected, not `{key}'");
-                        problems.push(Problem::at(below, path, text));
+                        problems.push(Problem::at(below, path.as_str(), text));
                     }
                 }
                 self.keys(node, path, supported, problems);
@@ -391,9 +405,12 @@ impl Grammar {
             Kind::Keys => self.keys(node, path, supported, problems),
             Kind::List(..) => {
                 let Some(part) = self.steps.get("[]") else { return };
+                let end = path.len();
                 for (i, below) in node.list().iter().enumerate() {
                     let scope = Scope { supported, named: true };
-                    part.node(below, &format!("{path}[{i}]"), scope, problems);
+                    path.push_str(&format!("[{i}]"));
+                    part.node(below, path, scope, problems);
+                    path.truncate(end);
                 }
             }
             _ => {}

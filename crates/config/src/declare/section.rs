@@ -267,8 +267,9 @@ impl<'a> Doc<'a> {
     /// Returns the named values below a path of keys.
     pub fn entries(&self, path: &[&str]) -> Vec<(&'a str, Found<'a>)> {
         let below = self.root.at(path).into_iter().flat_map(Node::entries);
+        let above = path.join(".");
         let found = |(key, node): (&'a str, &'a Node)| {
-            (key, Found { node, path: format!("{}.{key}", path.join(".")) })
+            (key, Found { node, path: [above.as_str(), ".", key].concat() })
         };
         below.map(found).collect()
     }

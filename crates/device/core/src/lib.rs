@@ -35,6 +35,7 @@ pub use interface::{
     InterfaceView, Interfaces, MacAddr, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex,
     SystemDevice, TagEdit, TagKind, TagMatch, TagRewrite, Tags, Transmit, VlanTag,
 };
+pub use settings::each_interface;
 
 use thalweg_engine::Feature;
 use thalweg_graph::Control;

@@ -104,12 +104,12 @@ impl Section<Control> for Settings {
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
-        let mut slices = slices(c);
+        let mut slices = slices();
         while !slices(c, out) {}
     }
 
-    fn slices(&self, c: &Control) -> Option<Slices<Control>> {
-        Some(slices(c))
+    fn slices(&self, _: &Control) -> Option<Slices<Control>> {
+        Some(slices())
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
@@ -142,29 +142,40 @@ impl Section<Control> for Settings {
 
 /// Interfaces that are written at a time.
 const AT_ONCE: usize = 128;
+/// Interfaces that are looked at at a time.
+const LOOKED_AT: usize = 1024;
 
-/// Writes interfaces in slices: those that are there now.
-fn slices(c: &Control) -> Slices<Control> {
-    let all = c.state::<Interfaces>();
-    let all = all.borrow();
-    // The setting of another interface makes these, and says so.
-    let is_of_another = |v: &InterfaceView| {
-        let device = all.device(v.parent.unwrap_or(v.sw_if));
-        device.is_some_and(|device| device.is_of_another())
-    };
-    let (hidden, shown): (Vec<_>, Vec<_>) = all.iter().partition(|v| is_of_another(v));
-    let mut hidden: Vec<String> = hidden.into_iter().map(|v| v.name.clone()).collect();
-    let is_in_order = are_in_order(&all, &shown);
-    let shown: Vec<SwIfIndex> = shown.into_iter().map(|v| v.sw_if).collect();
-    let mut next = 0;
+/// Writes something of each interface, in slices. The ones that there are are looked at when their
+/// turn comes.
+pub fn each_interface(
+    mut each: impl FnMut(&Control, &InterfaceView, &mut Dump<'_>) + Send + 'static,
+) -> Slices<Control> {
+    let mut next = SwIfIndex(0);
     Box::new(move |c, out| {
-        hidden.drain(..).for_each(|name| out.hide(&name));
         let all = c.state::<Interfaces>();
         let all = all.borrow();
-        let some = shown.iter().skip(next).take(AT_ONCE);
+        let end = SwIfIndex(next.0 + AT_ONCE as u32);
+        (next.0..end.0).filter_map(|i| all.get(SwIfIndex(i))).for_each(|v| each(c, v, out));
+        next = end;
+        next.index() >= all.end()
+    })
+}
+
+/// Writes interfaces in slices: those that are there when they are looked at.
+fn slices() -> Slices<Control> {
+    let (mut look, mut next) = (Look::default(), 0);
+    Box::new(move |c, out| {
+        let all = c.state::<Interfaces>();
+        let all = all.borrow();
+        if look.go_on(&all) {
+            return false;
+        }
+        look.hidden.drain(..).for_each(|name| out.hide(&name));
+        let some = look.shown.iter().skip(next).take(AT_ONCE);
+        let is_in_order = !look.is_disordered;
         some.filter_map(|sw_if| all.get(*sw_if)).for_each(|v| dump(c, &all, v, is_in_order, out));
         next += AT_ONCE;
-        let is_done = next >= shown.len();
+        let is_done = next >= look.shown.len();
         if is_done {
             for (name, index) in all.reserved() {
                 out.put(&[RESERVED[0], RESERVED[1], name], index.get());
@@ -174,22 +185,56 @@ fn slices(c: &Control) -> Slices<Control> {
     })
 }
 
-/// Returns whether interfaces have the indices that they would have by the order of a document.
-fn are_in_order(all: &Interfaces, shown: &[&InterfaceView]) -> bool {
-    let (mains, mut subs): (Vec<&InterfaceView>, Vec<_>) =
-        shown.iter().filter(|v| v.sw_if != SwIfIndex(0)).partition(|v| v.sub.is_none());
-    // Tunnels are made when what they lead over is there, and so after others.
-    let has_tunnels = mains.iter().any(|v| v.kind == crate::interface::Kind::Tunnel);
-    let (loopbacks, others): (Vec<_>, Vec<_>) =
-        mains.into_iter().partition(|v| v.dev_type == "Loopback");
-    // A document lists them by parent, and those of loopbacks last.
-    let place = |v: &InterfaceView| {
-        let parent = v.parent.unwrap_or_default();
-        (all.get(parent).is_some_and(|p| p.dev_type == "Loopback"), parent, v.sw_if)
-    };
-    subs.sort_by_key(|v| place(v));
-    let in_turn = others.iter().chain(&loopbacks).chain(&subs).zip(1..);
-    !has_tunnels && in_turn.into_iter().all(|(v, index)| v.sw_if == SwIfIndex(index))
+/// A look at all interfaces.
+#[derive(Default)]
+struct Look {
+    next: SwIfIndex,
+    shown: Vec<SwIfIndex>,
+    /// Names of those that the setting of another one makes, which says so.
+    hidden: Vec<String>,
+    /// They have other indices than they would have by the order of a document.
+    is_disordered: bool,
+    /// Place of the last one in a document.
+    last: Place,
+}
+
+/// The place of an interface in a document, which lists loopbacks behind others, then
+/// sub-interfaces by parent, and those of loopbacks last.
+type Place = (u8, bool, SwIfIndex);
+
+impl Look {
+    /// Looks at some more; returns false at the end.
+    fn go_on(&mut self, all: &Interfaces) -> bool {
+        if self.next.index() >= all.end() {
+            return false;
+        }
+        let end = SwIfIndex(self.next.0 + LOOKED_AT as u32);
+        (self.next.0..end.0).filter_map(|i| all.get(SwIfIndex(i))).for_each(|v| self.at(all, v));
+        self.next = end;
+        true
+    }
+
+    fn at(&mut self, all: &Interfaces, v: &InterfaceView) {
+        let device = all.device(v.parent.unwrap_or(v.sw_if));
+        if device.is_some_and(|device| device.is_of_another()) {
+            self.hidden.push(v.name.clone());
+            return;
+        }
+        self.shown.push(v.sw_if);
+        if v.sw_if == SwIfIndex(0) {
+            return;
+        }
+        let is_loopback = |v: &InterfaceView| v.dev_type == "Loopback";
+        let place = match (v.sub, v.parent) {
+            (Some(_), Some(parent)) => (2, all.get(parent).is_some_and(is_loopback), parent),
+            _ => (u8::from(is_loopback(v)), false, SwIfIndex(0)),
+        };
+        // Tunnels are made when what they lead over is there, and so after others.
+        let is_tunnel = v.sub.is_none() && v.kind == crate::interface::Kind::Tunnel;
+        let is_next = v.sw_if.index() == self.shown.len() - 1 && place >= self.last;
+        self.is_disordered |= is_tunnel || !is_next;
+        self.last = place;
+    }
 }
 
 /// Writes an interface. `is_in_order`: its index is left out.

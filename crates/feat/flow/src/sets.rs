@@ -236,6 +236,9 @@ impl Naming {
 
     /// The rules that name an interface, by whatever it is called.
     fn of(&self, view: &InterfaceView) -> BTreeSet<(u32, u64)> {
+        if self.0.is_empty() {
+            return BTreeSet::new();
+        }
         words(view).iter().filter_map(|word| self.0.get(word)).flatten().copied().collect()
     }
 }
@@ -738,9 +741,13 @@ fn publish(c: &Control, due: &mut Due) {
             set.and_then(|set| state.in_use.compiled(set)).cloned()
         });
         published.ports.set(*sw_if, view.map(Port::of));
-        published.by_interface.set(*sw_if, received);
-        if into_bridge.is_some() || published.into_bridge.get(*sw_if).is_some() {
-            published.into_bridge.set(*sw_if, into_bridge);
+        // A page without sets is neither made nor copied.
+        for (all, set) in
+            [(&mut published.by_interface, received), (&mut published.into_bridge, into_bridge)]
+        {
+            if set.is_some() || all.get(*sw_if).is_some_and(Option::is_some) {
+                all.set(*sw_if, set);
+            }
         }
     }
     published.spread = state.in_use.spread();

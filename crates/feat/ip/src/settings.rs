@@ -8,14 +8,16 @@ use crate::subnets::Subnets;
 use crate::{Ip, Path, PathKind, address};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Write;
 use std::net::IpAddr;
+use std::rc::Rc;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
-    Value, Walk, address as parse_address, interface_key, rank,
+    Slices, Value, Walk, address as parse_address, interface_key, rank,
 };
 use thalweg_device::interface::InterfaceView;
-use thalweg_device::{Interfaces, SwIfIndex};
+use thalweg_device::{Interfaces, SwIfIndex, each_interface};
 use thalweg_fib::path_words::path_of;
 use thalweg_fib::{PathText, Place, TableId};
 use thalweg_graph::Control;
@@ -162,70 +164,35 @@ impl<A: Address> Section<Control> for Settings<A> {
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
-        let (ip, keys) = (c.state::<Ip<A>>(), keys::<A>());
-        let ip = ip.borrow();
-        let all: Vec<SwIfIndex> =
-            c.state::<Interfaces>().borrow().iter().map(|v| v.sw_if).collect();
-        for sw_if in all {
-            let name = c.interface_name(sw_if);
-            let table = ip.table_of(sw_if);
-            if table != TableId(0) {
-                out.set(&name, keys.table, table.0);
-            }
-            if ip.is_configured(sw_if) {
-                out.set(&name, keys.enabled, true);
-            }
-            let chosen = ip.addresses(sw_if).iter().filter(|a| !ip.is_found(sw_if, **a));
-            for address in chosen.chain(&self.0.link_addresses(c, sw_if)) {
-                out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
-            }
-            // Versions borrow together, so that one has the setting.
-            if let Some(lender) = ip.lender(sw_if).filter(|_| Version::of::<A>() == Version::V4) {
-                out.set(&name, "unnumbered", c.interface_name(lender));
-            }
-        }
-        for table in ip.table_ids().into_iter().filter(|t| *t != TableId(0)) {
-            let id = table.to_string();
-            out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
-        }
-        for table in ip.answering() {
-            out.put(&["thalweg", keys.tables, &table.to_string(), "unreachables"], true);
-        }
-        for (table, name) in ip.table_names() {
-            out.put(&["thalweg", keys.tables, &table.to_string(), "name"], name);
-        }
-        drop(ip);
-        for ((table, address), mtu) in path_mtu::all::<A>(c) {
-            let (id, address) = (table.to_string(), address.to_ip().to_string());
-            out.put(&["thalweg", keys.tables, &id, "path-mtus", &address], u32::from(mtu));
-        }
-        let redirects = redirect::all::<A>(c);
-        if !redirects.is_empty() {
-            let names = names(c);
-            for (rx_if, paths, _) in redirects {
-                let rx = redirect::rx_name(c, rx_if);
-                out.put(&["thalweg", keys.redirects, &rx], written::<A>(&names, &paths));
-            }
-        }
+        let mut slices = slices(self.0);
+        while !slices(c, out) {}
+    }
+
+    fn slices(&self, _: &Control) -> Option<Slices<Control>> {
+        Some(slices(self.0))
     }
 
     fn walk(&self, c: &Control) -> Option<Walk<Control>> {
         let mut tables = c.state::<Ip<A>>().borrow().table_ids();
         tables.reverse();
         let (mut at, mut routes, mut all) = (Sweep::default(), Vec::new(), Vec::new());
+        let (mut names, mut named) = (HashMap::new(), 0);
         Some(Box::new(move |c| {
-            if let Some(table) = tables.last() {
-                let ip = c.state::<Ip<A>>();
-                if !ip.borrow().sweep_configured(*table, &mut at, &mut routes) {
-                    all.push((*table, std::mem::take(&mut routes)));
-                    at = Sweep::default();
-                    tables.pop();
-                }
-                return None;
+            let Some(table) = tables.last() else {
+                let (all, names) = (std::mem::take(&mut all), std::mem::take(&mut names));
+                let write = move |out: &mut Dump<'_>| write_routes(all, &names, out);
+                return Some(Box::new(write) as Later);
+            };
+            let ip = c.state::<Ip<A>>();
+            let has_more = ip.borrow().sweep_configured(*table, &mut at, &mut routes);
+            name(c, routes[named..].iter().flat_map(|(_, paths)| paths), &mut names);
+            named = routes.len();
+            if !has_more {
+                all.push((*table, std::mem::take(&mut routes)));
+                (at, named) = (Sweep::default(), 0);
+                tables.pop();
             }
-            let names = names(c);
-            let all = std::mem::take(&mut all);
-            Some(Box::new(move |out: &mut Dump<'_>| write_routes(all, &names, out)) as Later)
+            None
         }))
     }
 
@@ -288,6 +255,70 @@ impl<A: Address> Section<Control> for Settings<A> {
             routes(doc, table, &connected, out);
         }
         redirects::<A>(doc, out);
+    }
+}
+
+/// Writes all but routes, in slices: first what interfaces have.
+fn slices<A: Address>(family: &'static dyn Family<A>) -> Slices<Control> {
+    let mut ports = each_interface(move |c, v, out| dump_interface(family, c, v, out));
+    Box::new(move |c, out| {
+        let is_done = ports(c, out);
+        if is_done {
+            dump_tables::<A>(c, out);
+        }
+        is_done
+    })
+}
+
+fn dump_interface<A: Address>(
+    family: &dyn Family<A>,
+    c: &Control,
+    v: &InterfaceView,
+    out: &mut Dump<'_>,
+) {
+    let (ip, keys, name) = (c.state::<Ip<A>>(), keys::<A>(), &v.name);
+    let ip = ip.borrow();
+    let table = ip.table_of(v.sw_if);
+    if table != TableId(0) {
+        out.set(name, keys.table, table.0);
+    }
+    if ip.is_configured(v.sw_if) {
+        out.set(name, keys.enabled, true);
+    }
+    let chosen = ip.addresses(v.sw_if).iter().filter(|a| !ip.is_found(v.sw_if, **a));
+    for address in chosen.chain(&family.link_addresses(c, v.sw_if)) {
+        out.add(name, "addresses", MAX_ADDRESSES, address.to_string());
+    }
+    // Versions borrow together, so that one has the setting.
+    if let Some(lender) = ip.lender(v.sw_if).filter(|_| Version::of::<A>() == Version::V4) {
+        out.set(name, "unnumbered", c.interface_name(lender));
+    }
+}
+
+/// Writes tables, but for their routes, and redirects.
+fn dump_tables<A: Address>(c: &Control, out: &mut Dump<'_>) {
+    let (ip, keys) = (c.state::<Ip<A>>(), keys::<A>());
+    let ip = ip.borrow();
+    for table in ip.table_ids().into_iter().filter(|t| *t != TableId(0)) {
+        let id = table.to_string();
+        out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
+    }
+    for table in ip.answering() {
+        out.put(&["thalweg", keys.tables, &table.to_string(), "unreachables"], true);
+    }
+    for (table, name) in ip.table_names() {
+        out.put(&["thalweg", keys.tables, &table.to_string(), "name"], name);
+    }
+    drop(ip);
+    for ((table, address), mtu) in path_mtu::all::<A>(c) {
+        let (id, address) = (table.to_string(), address.to_ip().to_string());
+        out.put(&["thalweg", keys.tables, &id, "path-mtus", &address], u32::from(mtu));
+    }
+    for (rx_if, paths, _) in redirect::all::<A>(c) {
+        let mut names = HashMap::new();
+        name(c, &paths, &mut names);
+        let rx = redirect::rx_name(c, rx_if);
+        out.put(&["thalweg", keys.redirects, &rx], written::<A>(&names, &paths));
     }
 }
 
@@ -357,10 +388,18 @@ fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
 /// Routes of tables, as collected by a walk.
 type Tables<A> = Vec<(TableId, Vec<(Prefix<A>, Vec<Path>)>)>;
 
-/// Names of all interfaces.
-fn names(c: &Control) -> HashMap<SwIfIndex, String> {
-    let view = |v: &InterfaceView| (v.sw_if, v.name.clone());
-    c.state::<Interfaces>().borrow().iter().map(view).collect()
+/// Notes the names of the interfaces that paths lead over.
+fn name<'p>(
+    c: &Control,
+    paths: impl IntoIterator<Item = &'p Path>,
+    names: &mut HashMap<SwIfIndex, String>,
+) {
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    for sw_if in paths.into_iter().filter_map(|path| path.sw_if) {
+        let name = || all.get(sw_if).map_or_else(String::new, |v| v.name.clone());
+        names.entry(sw_if).or_insert_with(name);
+    }
 }
 
 /// Paths as a document has them.
@@ -509,6 +548,48 @@ fn overlap<A: Address>(new: &Subnet<A>, old: &Subnet<A>, found: &Found<'_>, out:
     }
 }
 
+/// A path or paths as a document has them: very many routes have the same.
+struct Known<'a> {
+    vias: Vec<Via<'a>>,
+    /// Words of a command.
+    command: String,
+    /// Keys of the items that routes with these paths need, but for their own table.
+    needs: Vec<String>,
+    /// Paths over interfaces that the document does not have.
+    unknown: Vec<(usize, &'a str)>,
+    /// They lead to other tables.
+    is_of_others: bool,
+}
+
+impl<'a> Known<'a> {
+    fn new<A: Address>(
+        value: &'a Value,
+        table: TableId,
+        names: &HashSet<&str>,
+    ) -> Option<Rc<Known<'a>>> {
+        // The schema has checked it.
+        let vias = vias::<A>(value).ok()?;
+        let own = (Version::of::<A>(), table);
+        let others: Vec<(Version, TableId)> =
+            vias.iter().filter_map(named_table::<A>).filter(|other| *other != own).collect();
+        let tables = others.iter().filter(|other| other.1 != TableId(0));
+        let tables = tables.map(|(version, id)| for_version!(*version, table_key(*id)));
+        let mine = (table != TableId(0)).then(|| table_key::<A>(table));
+        let by = vias.iter().filter_map(|v| v.place.interface().copied());
+        let unknown = vias.iter().enumerate().filter_map(|(i, v)| Some((i, *v.place.interface()?)));
+        Some(Rc::new(Known {
+            command: command(&vias),
+            needs: tables.chain(mine).chain(by.map(interface_key)).collect(),
+            unknown: unknown.filter(|(_, name)| !names.contains(name)).collect(),
+            is_of_others: !others.is_empty(),
+            vias,
+        }))
+    }
+}
+
+/// A route of a document.
+type Written<'a, A> = (Prefix<A>, Rc<Known<'a>>, Found<'a>);
+
 fn routes<A: Address>(
     doc: &Doc<'_>,
     table: TableId,
@@ -516,7 +597,11 @@ fn routes<A: Address>(
     out: &mut Draft,
 ) {
     let (id, keys, name) = (table.to_string(), keys::<A>(), Version::of::<A>().name());
-    let mut all: Vec<(Prefix<A>, Vec<Via<'_>>, Found<'_>)> = Vec::new();
+    // The router's own interface exists without being named.
+    let names: HashSet<&str> =
+        doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
+    let mut all: Vec<Written<'_, A>> = Vec::new();
+    let mut known: HashMap<&str, Rc<Known<'_>>> = HashMap::new();
     for (text, found) in doc.entries(&["thalweg", keys.tables, &id, "routes"]) {
         let parsed = parse_address(text).and_then(|(ip, len)| Some((A::from_ip(ip)?, len)));
         let Some(prefix) = parsed.and_then(|(addr, len)| Prefix::new(addr, len).ok()) else {
@@ -525,20 +610,19 @@ fn routes<A: Address>(
             out.problem(Problem::at(found.node, found.path, text));
             continue;
         };
-        // The schema has checked it.
-        if let Ok(vias) = vias::<A>(&found.node.value) {
-            all.push((prefix, vias, found));
-        }
+        let same = found.node.text().and_then(|text| known.get(text)).cloned();
+        let paths = same.or_else(|| {
+            let new = Known::new::<A>(&found.node.value, table, &names)?;
+            known.extend(found.node.text().map(|text| (text, new.clone())));
+            Some(new)
+        });
+        all.extend(paths.map(|paths| (prefix, paths, found)));
     }
     let order = Order::new(&all, connected);
-    // The router's own interface exists without being named.
-    let names: HashSet<&str> =
-        doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
-    for (prefix, vias, found) in &all {
-        let is_unknown =
-            |v: &Via<'_>| v.place.interface().is_some_and(|name| !names.contains(name));
-        for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
-            let name = via.place.interface().copied().unwrap_or_default();
+    let in_table = if table == TableId(0) { String::new() } else { format!(" table {table}") };
+    let mut shown = String::new();
+    for (prefix, paths, found) in &all {
+        for (i, name) in &paths.unknown {
             let text = format!("there is no interface `{name}' in this document");
             // One path of several is wrong.
             let path = match found.node.list() {
@@ -548,35 +632,21 @@ fn routes<A: Address>(
             let problem = Problem::at(found.node, path, text);
             out.problem(problem.absent(interface_key(name)));
         }
-        if vias.iter().any(is_unknown) {
+        if !paths.unknown.is_empty() {
             continue;
         }
-        let others =
-            vias.iter().filter_map(|v| v.place.next_hop()).filter(|h| A::from_ip(*h).is_none());
-        others.for_each(|hop| foreign(hop, "next hop", found, out));
-        let in_table = if table == TableId(0) { String::new() } else { format!(" table {table}") };
-        let paths = command(vias);
-        let set = format!("ip route replace {prefix}{in_table}{paths}");
-        let key = format!("{}route {table} {prefix}", keys.item);
-        let mut item = Item::new(rank::ROUTE, key, &found.path, set)
-            .unset(format!("ip route del {prefix}{in_table}"))
-            .order(order.of(*prefix, 0));
-        let own = (Version::of::<A>(), table);
-        let others = vias.iter().filter_map(named_table::<A>).filter(|other| *other != own);
-        for (version, id) in others.clone().filter(|other| other.1 != TableId(0)) {
-            item = item.needs(for_version!(version, table_key(id)));
-        }
-        if others.count() > 0 {
-            // The routes of the other tables come first.
-            item = item.order(2 * DEPTH);
-        }
-        if table != TableId(0) {
-            item = item.needs(table_key::<A>(table));
-        }
-        for by in vias.iter().filter_map(|v| v.place.interface()) {
-            item = item.needs(interface_key(by));
-        }
-        out.add(item);
+        let hops = paths.vias.iter().filter_map(|v| v.place.next_hop());
+        hops.filter(|h| A::from_ip(*h).is_none())
+            .for_each(|hop| foreign(hop, "next hop", found, out));
+        shown.clear();
+        let _ = write!(shown, "{prefix}");
+        let set = ["ip route replace ", &shown, &in_table, &paths.command].concat();
+        let key = [keys.item, "route ", &id, " ", &shown].concat();
+        let unset = ["ip route del ", &shown, &in_table].concat();
+        // The routes of the other tables come first.
+        let order = if paths.is_of_others { 2 * DEPTH } else { order.of(*prefix, 0) };
+        let item = Item::new(rank::ROUTE, key, &found.path, set).unset(unset).order(order);
+        out.add(paths.needs.iter().fold(item, |item, need| item.needs(need)));
     }
 }
 
@@ -600,8 +670,17 @@ fn named_table<A: Address>(via: &Via<'_>) -> Option<(Version, TableId)> {
     }
 }
 
+/// Next hops that routes lead to.
+fn recursive(vias: &[Via<'_>]) -> impl Iterator<Item = IpAddr> {
+    vias.iter().filter_map(|v| match v.place {
+        Place::NextHop { address, interface: None, table: None } => Some(address),
+        _ => None,
+    })
+}
+
 /// Order of routes: a next hop must be reachable before it is used.
 struct Order<'a, A> {
+    /// Empty if no next hop depends on a route.
     routes: HashMap<Prefix<A>, &'a [Via<'a>]>,
     connected: HashSet<Prefix<A>>,
     /// Lengths of existing prefixes, longest first.
@@ -614,15 +693,17 @@ struct Order<'a, A> {
 const DEPTH: u32 = 16;
 
 impl<'a, A: Address> Order<'a, A> {
-    fn new(
-        all: &'a [(Prefix<A>, Vec<Via<'a>>, Found<'a>)],
-        connected: &Subnets<A, Subnet<A>>,
-    ) -> Order<'a, A> {
+    fn new(all: &'a [Written<'a, A>], connected: &Subnets<A, Subnet<A>>) -> Order<'a, A> {
         let connected: HashSet<Prefix<A>> = connected.iter().collect();
+        let is_recursive = |(_, paths, _): &Written<'_, A>| recursive(&paths.vias).next().is_some();
+        if !all.iter().any(is_recursive) {
+            let (routes, covers) = (HashMap::new(), RefCell::default());
+            return Order { routes, connected, lengths: Vec::new(), covers };
+        }
         let lengths: BTreeSet<u8> =
             all.iter().map(|(p, ..)| p.len()).chain(connected.iter().map(|p| p.len())).collect();
         Order {
-            routes: all.iter().map(|(p, vias, _)| (*p, vias.as_slice())).collect(),
+            routes: all.iter().map(|(p, paths, _)| (*p, paths.vias.as_slice())).collect(),
             connected,
             lengths: lengths.into_iter().rev().collect(),
             covers: RefCell::default(),
@@ -643,16 +724,12 @@ impl<'a, A: Address> Order<'a, A> {
     /// Number of routes that must precede this one.
     fn of(&self, prefix: Prefix<A>, depth: u32) -> u32 {
         let Some(vias) = self.routes.get(&prefix) else { return 0 };
-        let recursive = vias.iter().filter_map(|v| match v.place {
-            Place::NextHop { address, interface: None, table: None } => Some(address),
-            _ => None,
-        });
         let above = |hop: A| match self.cover(hop) {
             None => 0,
             Some(cover) if depth < DEPTH && cover != prefix => 1 + self.of(cover, depth + 1),
             Some(_) => 1,
         };
-        recursive.filter_map(A::from_ip).map(above).max().unwrap_or(0)
+        recursive(vias).filter_map(A::from_ip).map(above).max().unwrap_or(0)
     }
 }
 

@@ -10,9 +10,9 @@ use thalweg_cli::Args;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
-    Value, Walk, interface_key, mac, rank,
+    Slices, Value, Walk, interface_key, mac, rank,
 };
-use thalweg_device::{Interfaces, TagRewrite, interface};
+use thalweg_device::{TagRewrite, each_interface, interface};
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
@@ -105,6 +105,47 @@ fn mac_entry(value: &Value) -> Result<(), String> {
     }
 }
 
+/// Writes all but MAC addresses, in slices: tag rewrites are looked for on all interfaces.
+fn slices() -> Slices<Control> {
+    let mut has_begun = false;
+    let mut rewrites = each_interface(|c, v, out| {
+        let l2 = c.state::<L2>();
+        let l2 = l2.borrow();
+        let is_there = l2.xconnect(v.sw_if).is_some() || l2.bridges().of(v.sw_if).is_some();
+        let usual = match is_there {
+            true => TagRewrite::usual(v.sub.map(|(_, of)| of)),
+            false => TagRewrite::NONE,
+        };
+        if v.rewrite != usual {
+            out.set(&v.name, "tag-rewrite", v.rewrite.to_string());
+        }
+    });
+    Box::new(move |c, out| {
+        if !std::mem::replace(&mut has_begun, true) {
+            dump_members(c, out);
+        }
+        let is_done = rewrites(c, out);
+        let delay = c.state::<Watchers>().borrow().delay;
+        if is_done && delay != Delay::DEFAULT {
+            out.put(&["thalweg", "l2", "scan-delay"], u64::from(delay.0.get()));
+        }
+        is_done
+    })
+}
+
+/// Writes cross connects, bridge domains and filters.
+fn dump_members(c: &Control, out: &mut Dump<'_>) {
+    let l2 = c.state::<L2>();
+    let l2 = l2.borrow();
+    for (rx, tx) in l2.xconnects() {
+        out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
+    }
+    dump_bridges(c, &l2, out);
+    for sw_if in &l2.efp_filters {
+        out.set(&c.interface_name(*sw_if), "efp-filter", true);
+    }
+}
+
 impl Section<Control> for Settings {
     fn supports(&self) -> Vec<&'static str> {
         vec![
@@ -128,29 +169,12 @@ impl Section<Control> for Settings {
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
-        let l2 = c.state::<L2>();
-        let l2 = l2.borrow();
-        for (rx, tx) in l2.xconnects() {
-            out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
-        }
-        dump_bridges(c, &l2, out);
-        for sw_if in &l2.efp_filters {
-            out.set(&c.interface_name(*sw_if), "efp-filter", true);
-        }
-        for v in c.state::<Interfaces>().borrow().iter() {
-            let is_there = l2.xconnect(v.sw_if).is_some() || l2.bridges().of(v.sw_if).is_some();
-            let usual = match is_there {
-                true => TagRewrite::usual(v.sub.map(|(_, of)| of)),
-                false => TagRewrite::NONE,
-            };
-            if v.rewrite != usual {
-                out.set(&v.name, "tag-rewrite", v.rewrite.to_string());
-            }
-        }
-        let delay = c.state::<Watchers>().borrow().delay;
-        if delay != Delay::DEFAULT {
-            out.put(&["thalweg", "l2", "scan-delay"], u64::from(delay.0.get()));
-        }
+        let mut slices = slices();
+        while !slices(c, out) {}
+    }
+
+    fn slices(&self, _: &Control) -> Option<Slices<Control>> {
+        Some(slices())
     }
 
     fn walk(&self, _: &Control) -> Option<Walk<Control>> {

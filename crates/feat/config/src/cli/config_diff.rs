@@ -60,7 +60,10 @@ impl Command<Control> for ConfigDiff {
             let all = differences(&other, &running);
             let row = |d: &Difference| json!({ "path": d.path, "other": d.old, "running": d.new });
             let lines = || catalog.kinds().differences(&all, verbose);
-            Ok(Shown::new(format, || all.iter().map(row).collect(), lines))
+            let shown = Shown::new(format, || all.iter().map(row).collect(), lines);
+            // The answer need not wait until millions of texts are freed.
+            work::drop_in_background((all, other, running));
+            Ok(shown)
         };
         work::answer(c, View::Whole, Some(other), out, job, |_, differences, out| {
             differences.show(out);
