@@ -88,6 +88,8 @@ pub struct Forwarding {
     /// of a deleted one, which may still be in use.
     adjacencies: HashMap<AdjacencyKey, Dpo>,
     by_interface: BTreeSet<(SwIfIndex, Dpo)>,
+    /// Route tables with paths over an interface.
+    pub(crate) tables_over: BTreeSet<(SwIfIndex, LinkType, TableId)>,
     /// Adjacencies that impose labels, by neighbour.
     imposing: BTreeSet<(SwIfIndex, Peer, Dpo)>,
     /// Objects with the groups and midchains that depend on them.
@@ -153,6 +155,7 @@ impl Forwarding {
             objects: HashMap::new(),
             adjacencies: HashMap::new(),
             by_interface: BTreeSet::new(),
+            tables_over: BTreeSet::new(),
             imposing: BTreeSet::new(),
             dependents: BTreeSet::new(),
             numbered: BTreeMap::new(),
@@ -215,6 +218,13 @@ impl Forwarding {
     /// Returns the table that workers read.
     pub fn table(&self) -> &Arc<DpoTable> {
         &self.table
+    }
+
+    /// Returns the tables of routes of a protocol that have paths over an interface.
+    #[must_use]
+    pub fn tables_over(&self, sw_if: SwIfIndex, link: LinkType) -> Vec<TableId> {
+        let all = self.tables_over.range((sw_if, link, TableId(0))..);
+        all.take_while(|over| (over.0, over.1) == (sw_if, link)).map(|over| over.2).collect()
     }
 
     /// Adds a kind of objects. To be called from a feature's `init`.

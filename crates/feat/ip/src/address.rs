@@ -1,7 +1,7 @@
 //! Interface addresses and the routes that they add.
 
 use crate::family::{Family, IfAddress, Version, family};
-use crate::table::{Table, delete_leaving, settle_later};
+use crate::table::{Table, delete_leaving, settle_later, tables_over};
 use crate::{
     AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged, Ip, RouteError,
     Source, table,
@@ -453,7 +453,7 @@ pub fn set_table<A: Address>(
     let before = {
         let mut ip = ip.borrow_mut();
         let before = ip.table_of(sw_if);
-        ip.bound.insert(sw_if, table);
+        ip.bound.set(sw_if, Some(table));
         before
     };
     publish::<A>(c, sw_if);
@@ -618,14 +618,18 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     inform::<A>(c, borrowers);
     let known = {
         let mut ip = ip.borrow_mut();
-        let idle = ip.tables.values().all(Table::is_settled);
-        let mut gone = true;
-        for t in ip.tables.values_mut() {
-            gone &= t.interface_gone(c, sw_if);
+        let was_settled = ip.is_resolved();
+        let ip = &mut *ip;
+        for id in tables_over::<A>(c, sw_if) {
+            let Some(t) = ip.tables.get_mut(&id) else { continue };
+            match t.interface_gone(c, sw_if) {
+                true => ip.unsettled.remove(&id),
+                false => ip.unsettled.insert(id),
+            };
             // Subscribers know that it goes.
             let _ = t.take_changed_peers();
         }
-        if idle && !gone {
+        if was_settled && !ip.is_resolved() {
             c.remote().submit(settle_later);
         }
         ip.down.remove(&sw_if);
@@ -636,7 +640,7 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
             let own = had.iter().flatten().filter_map(|a| a.subnet().ok());
             own.for_each(|subnet| all.remove(subnet));
         }
-        borrowed | had.is_some() | ip.bound.remove(&sw_if).is_some()
+        borrowed | had.is_some() | ip.bound.set(sw_if, None)
     };
     if known {
         publish::<A>(c, sw_if);

@@ -48,8 +48,9 @@ pub trait Family<A: Address>: Sync {
     /// If there is no memory.
     fn leaves(&self, c: &Control, id: TableId, serial: u32) -> Result<Leaves<A>, LpmError>;
 
-    /// Publishes tables and interfaces to workers: a table has come or gone.
-    fn publish(&self, c: &mut Control);
+    /// Publishes a table to workers that has come, has gone, or answers packets without a route
+    /// otherwise than before.
+    fn publish(&self, c: &mut Control, id: TableId);
 
     /// Publishes an interface to workers: its table or its addresses have changed.
     fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex);

@@ -16,6 +16,7 @@
 //! * [`path_mtu`]: the longest packet that reaches an address.
 //! * [`redirect`]: where punted packets go, and [`punt_redirect`], their node.
 //! * [`start`]: the beginning of an arc, and an end.
+//! * [`places`]: where workers find the table of an interface.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod addressed;
 pub mod api;
 pub mod api_path;
 pub mod api_types;
+mod bound;
 pub mod cli;
 mod cli_args;
 pub mod demux;
@@ -38,6 +40,7 @@ pub mod lookup;
 pub mod message_types;
 pub mod path_mtu;
 pub mod ping;
+pub mod places;
 pub mod prefixes;
 pub mod punt_redirect;
 pub mod redirect;
@@ -56,6 +59,7 @@ pub use table::{RouteError, add_route, add_table, del_route, del_table, set_foun
 pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Source, TableId};
 
 use addressed::Addressed;
+use bound::Bound;
 use lenders::Lenders;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -149,8 +153,7 @@ pub struct Ip<A: Address> {
     leaving: BTreeSet<TableId>,
     /// Tables whose packets without a route are answered by ICMP errors.
     unreachables: BTreeSet<TableId>,
-    /// Table of each interface, if not 0.
-    bound: BTreeMap<SwIfIndex, TableId>,
+    bound: Bound,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
     /// The interfaces with addresses by table.
     addressed: Addressed,
@@ -168,6 +171,8 @@ pub struct Ip<A: Address> {
     enabled: BTreeSet<SwIfIndex>,
     /// Interfaces that speak the version for a feature's sake.
     spoken: BTreeSet<SwIfIndex>,
+    /// Tables of which routes of deleted interfaces are still to be removed.
+    unsettled: BTreeSet<TableId>,
     /// Tables whose routes are being replaced, each with the prefixes added since.
     replacing: BTreeMap<TableId, Added<A>>,
     /// Tables of which other routes are being deleted, in slices.
@@ -283,13 +288,14 @@ impl<A: Address> Ip<A> {
             down: BTreeSet::new(),
             enabled: BTreeSet::new(),
             spoken: BTreeSet::new(),
-            bound: BTreeMap::new(),
+            bound: Bound::default(),
             addresses: BTreeMap::new(),
             addressed: Addressed::default(),
             subnets: BTreeMap::new(),
             found: BTreeSet::new(),
             lenders: Lenders::default(),
             borrowers_due: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
             replacing: BTreeMap::new(),
             sweeping: Vec::new(),
             stale: BTreeSet::new(),
@@ -300,7 +306,7 @@ impl<A: Address> Ip<A> {
     }
     /// Returns whether all routes of deleted interfaces are removed: many take some slices.
     pub fn is_resolved(&self) -> bool {
-        self.tables.values().all(Table::is_settled)
+        self.unsettled.is_empty()
     }
     /// Ids of all tables.
     pub fn table_ids(&self) -> Vec<TableId> {
@@ -337,12 +343,16 @@ impl<A: Address> Ip<A> {
     }
     /// Table of an interface.
     pub fn table_of(&self, sw_if: SwIfIndex) -> TableId {
-        self.bound.get(&sw_if).copied().unwrap_or(TableId(0))
+        self.bound.table(sw_if).unwrap_or(TableId(0))
+    }
+    /// Interfaces that were given a table, in order.
+    pub fn bound_to(&self, table: TableId) -> impl Iterator<Item = SwIfIndex> + '_ {
+        self.bound.to(table)
     }
     /// Interfaces that have addresses or a table of their own, or are unnumbered.
     pub fn interfaces(&self) -> BTreeSet<SwIfIndex> {
-        let all = self.bound.keys().chain(self.addresses.keys()).chain(self.lenders.borrowers());
-        all.copied().collect()
+        let others = self.addresses.keys().chain(self.lenders.borrowers()).copied();
+        self.bound.interfaces().chain(others).collect()
     }
     /// Notes what an interface has after a change of its addresses, its table or its lender's.
     pub(crate) fn note_addresses(&mut self, sw_if: SwIfIndex) {

@@ -215,8 +215,7 @@ fn plan<A: Address>(c: &Control, r: &Request, to: A) -> Result<Plan<A>, CliError
         None => to,
     };
     let mine = |i: &SwIfIndex| ip.table_of(*i) == table;
-    let known =
-        r.source.into_iter().chain(out).chain([SwIfIndex(0)]).chain(ip.bound.keys().copied());
+    let known = r.source.into_iter().chain(out).chain([SwIfIndex(0)]).chain(ip.bound.interfaces());
     let rx_if = known
         .into_iter()
         .find(mine)

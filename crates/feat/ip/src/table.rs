@@ -108,7 +108,7 @@ pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
         }
     }
     ip.borrow_mut().tables.insert(id, table);
-    family.publish(c);
+    family.publish(c, id);
     c.publish(Came);
     Ok(())
 }
@@ -122,7 +122,7 @@ pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     if id == TableId(0) {
         return Err(RouteError::MainTable);
     }
-    let user = ip.borrow().bound.iter().find(|(_, t)| **t == id).map(|(i, _)| *i);
+    let user = ip.borrow().bound.to(id).next();
     if let Some(i) = user {
         let (version, interface) = (Version::of::<A>(), c.interface_name(i));
         return Err(RouteError::TableInUse { version, table: id, interface });
@@ -136,10 +136,11 @@ pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
         ip.names.remove(&id);
         ip.unreachables.remove(&id);
         ip.leaving.remove(&id);
+        ip.unsettled.remove(&id);
         ip.tables.remove(&id)
     };
     let mut gone = gone.ok_or_else(|| ip.borrow().no_table(id))?;
-    family.publish(c);
+    family.publish(c, id);
     gone.clear(c);
     ip.borrow_mut().publish_peers_later(c, gone.take_changed_peers());
     // Workers may still be reading it.
@@ -194,7 +195,7 @@ pub fn set_unreachables<A: Address>(
             false => ip.unreachables.remove(&id),
         };
     }
-    family.publish(c);
+    family.publish(c, id);
     Ok(())
 }
 
@@ -504,16 +505,19 @@ pub fn set_neighbor_route<A: Address>(
     let mut ip = ip.borrow_mut();
     let own = ip.table_of(sw_if);
     let on = NeighborOn { sw_if, lender: ip.lender(sw_if), is_written };
-    let mut rival = None;
-    for (id, t) in &mut ip.tables {
-        if *id == own {
-            rival = t.set_neighbor(c, addr, on, wanted);
-        } else if t.has_attached(sw_if) {
+    let rival = ip.tables.get_mut(&own).and_then(|t| t.set_neighbor(c, addr, on, wanted));
+    for id in tables_over::<A>(c, sw_if).into_iter().filter(|id| *id != own) {
+        if let Some(t) = ip.tables.get_mut(&id).filter(|t| t.has_attached(sw_if)) {
             let is_there = wanted && t.attaches(sw_if, addr);
             t.set_neighbor(c, addr, on, is_there);
         }
     }
     rival
+}
+
+/// Tables with paths over an interface.
+pub(crate) fn tables_over<A: Address>(c: &Control, sw_if: SwIfIndex) -> Vec<TableId> {
+    c.state::<Forwarding>().borrow().tables_over(sw_if, Version::of::<A>().link())
 }
 
 /// Calls a function for each neighbour of an interface that needs host routes.
@@ -584,8 +588,12 @@ fn follow_attached<A: Address>(
 fn settle_one<A: Address>(c: &Control) -> bool {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let pending = ip.tables.values_mut().find(|t| !t.is_settled());
-    pending.is_none_or(|t| t.settle(c)) && ip.is_resolved()
+    let ip = &mut *ip;
+    let Some(id) = ip.unsettled.first().copied() else { return true };
+    if ip.tables.get_mut(&id).is_none_or(|t| t.settle(c)) {
+        ip.unsettled.remove(&id);
+    }
+    ip.is_resolved()
 }
 
 /// Removes some of the routes that are still to be removed; returns true once nothing is pending.

@@ -2,10 +2,12 @@
 
 use crate::tables::{Fib, IfIp4, Lengths, Tables};
 use crate::{directed, echo};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::ping::Echo;
+use thalweg_feat_ip::places::Places;
 use thalweg_feat_ip::{Family, Ip4, Leaves, Path, PathKind, Settings};
 use thalweg_feat_neighbor::{Neighbor, Neighbors};
 use thalweg_fib::TableId;
@@ -22,27 +24,70 @@ pub(crate) static SETTINGS: Settings<u32> = Settings(&Ipv4);
 /// State published to workers.
 struct Published {
     writer: snapshot::Writer<Tables>,
-    /// Tables that were created, by age; those that are gone leave when the next one comes or goes.
-    fibs: Vec<Fib>,
+    /// Tables that were created, until they are published.
+    new: Vec<Fib>,
+    places: Places,
+    /// Tables of which an interface is the first with an address.
+    members: BTreeMap<SwIfIndex, TableId>,
 }
 
 pub(crate) fn init(c: &mut Control) {
+    let (interfaces, members) = (CowTable::default(), CowTable::default());
     let (writer, snapshot) =
-        snapshot::channel(Tables { fibs: Vec::new(), interfaces: CowTable::default() });
+        snapshot::channel(Tables { fibs: Arc::default(), interfaces, members });
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
     c.share(snapshot.clone());
     let lengths = Lengths { tables: snapshot, dpos: c.shared(), addrs: c.shared() };
     c.shared::<thalweg_fib::RouteBook>().add(Arc::new(lengths));
-    c.insert(Published { writer, fibs: Vec::new() });
+    let (places, members) = (Places::default(), BTreeMap::new());
+    c.insert(Published { writer, new: Vec::new(), places, members });
     thalweg_feat_ip::register(c, &Ipv4);
 }
 
-/// Returns the row that workers read of an interface.
-fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
-    let table = ip4.table_of(sw_if);
-    IfIp4 {
-        fib: fibs.binary_search_by_key(&table, |f| f.id).unwrap_or(0) as u16,
-        address: ip4.usable_addresses(sw_if).next().map(|a| Ipv4Addr::from_bits(a.addr)),
+impl Published {
+    /// Returns the row that workers read of an interface.
+    fn row(&self, ip4: &Ip4, sw_if: SwIfIndex) -> IfIp4 {
+        IfIp4 {
+            fib: self.places.of(ip4.table_of(sw_if)).unwrap_or(0),
+            address: ip4.usable_addresses(sw_if).next().map(|a| Ipv4Addr::from_bits(a.addr)),
+        }
+    }
+
+    /// Notes which interface is the first with an address of a table.
+    fn note_member(&mut self, tables: &mut Tables, ip4: &Ip4, id: TableId) {
+        let Some(at) = self.places.of(id) else { return };
+        let before = tables.members.get(at).copied().flatten();
+        let now = ip4.first_addressed(id);
+        if before == now {
+            return;
+        }
+        tables.members.set(at, now);
+        if let Some(before) = before.filter(|i| self.members.get(i) == Some(&id)) {
+            self.members.remove(&before);
+        }
+        self.members.extend(now.map(|now| (now, id)));
+    }
+
+    /// Takes out a table that has gone. The last one moves to its place.
+    fn remove(&mut self, tables: &mut Tables, ip4: &Ip4, id: TableId) {
+        let Some((at, moved)) = self.places.remove(id) else { return };
+        let last = tables.fibs.len() - 1;
+        let of_place =
+            |place: usize| &tables.fibs[if place == usize::from(at) { last } else { place }];
+        let fibs = (0..last).map(of_place).cloned().collect();
+        tables.fibs = fibs;
+        let members = [u32::from(at), last as u32].map(|at| tables.members.get(at).copied());
+        let [gone, of_last] = members.map(Option::flatten);
+        if let Some(gone) = gone.filter(|i| self.members.get(i) == Some(&id)) {
+            self.members.remove(&gone);
+        }
+        tables.members.set(last as u32, None);
+        if let Some(moved) = moved {
+            tables.members.set(at, of_last);
+            for sw_if in ip4.bound_to(moved) {
+                tables.interfaces.set(sw_if, self.row(ip4, sw_if));
+            }
+        }
     }
 }
 
@@ -51,49 +96,47 @@ impl Family<u32> for Ipv4 {
         // Small tables should not use huge pages.
         let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
-        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false, member: None };
-        c.state::<Published>().borrow_mut().fibs.push(fib);
+        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false };
+        c.state::<Published>().borrow_mut().new.push(fib);
         Ok(Box::new(lpm))
     }
 
-    fn publish(&self, c: &mut Control) {
+    fn publish(&self, c: &mut Control, id: TableId) {
         let (ip4, published) = (c.state::<Ip4>(), c.state::<Published>());
         let (ip4, mut published) = (ip4.borrow(), published.borrow_mut());
-        published.fibs.retain(|f| ip4.serial(f.id) == Some(f.serial));
-        // Workers take the first for interfaces that they do not know: table 0.
-        published.fibs.sort_unstable_by_key(|f| f.id);
-        for fib in &mut published.fibs {
-            fib.unreachables = ip4.answers_unreachable(fib.id);
-            fib.member = ip4.first_addressed(fib.id);
-        }
-        let fibs = published.fibs.clone();
-        // Interfaces know the places of their tables, which one at the end leaves as they are.
-        let old = published.writer.get();
-        let is_same = |(old, new): (&Fib, &Fib)| (old.id, old.serial) == (new.id, new.serial);
-        let interfaces = if old.fibs.iter().zip(&fibs).all(is_same) {
-            old.interfaces.clone()
-        } else {
-            let mut interfaces = CowTable::default();
-            for i in ip4.interfaces() {
-                interfaces.set(i, row(&ip4, i, &fibs));
+        let mut tables = published.writer.get().clone();
+        let unreachables = ip4.answers_unreachable(id);
+        match (published.places.of(id), ip4.serial(id)) {
+            (Some(_), None) => published.remove(&mut tables, &ip4, id),
+            (Some(_), Some(_)) => {
+                let mut fibs = tables.fibs.to_vec();
+                fibs.iter_mut().filter(|f| f.id == id).for_each(|f| f.unreachables = unreachables);
+                tables.fibs = fibs.into();
             }
-            interfaces
-        };
-        published.writer.publish(c.domain(), Tables { fibs, interfaces });
+            (None, serial) => {
+                // Others were created for tables that could not be added.
+                let new = std::mem::take(&mut published.new);
+                let Some(new) = new.into_iter().find(|f| Some(f.serial) == serial) else { return };
+                published.places.add(id);
+                let new = Fib { unreachables, ..new };
+                // Workers take the first for interfaces that they do not know: table 0.
+                tables.fibs = tables.fibs.iter().cloned().chain([new]).collect();
+                published.note_member(&mut tables, &ip4, id);
+            }
+        }
+        published.writer.publish(c.domain(), tables);
     }
 
     fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex) {
         let (ip4, published) = (c.state::<Ip4>(), c.state::<Published>());
         let (ip4, mut published) = (ip4.borrow(), published.borrow_mut());
         let mut tables = published.writer.get().clone();
-        let row = row(&ip4, sw_if, &tables.fibs);
-        tables.interfaces.set(sw_if, row);
+        tables.interfaces.set(sw_if, published.row(&ip4, sw_if));
         // Its table, and the one in which it was.
-        let table = ip4.table_of(sw_if);
-        let touched = tables.fibs.iter_mut();
-        touched.filter(|fib| fib.id == table || fib.member == Some(sw_if)).for_each(|fib| {
-            fib.member = ip4.first_addressed(fib.id);
-        });
+        let before = published.members.get(&sw_if).copied();
+        for id in [Some(ip4.table_of(sw_if)), before].into_iter().flatten() {
+            published.note_member(&mut tables, &ip4, id);
+        }
         published.writer.publish(c.domain(), tables);
     }
 

@@ -23,8 +23,6 @@ pub struct Fib {
     pub(crate) routes: Lpm4Reader,
     /// True if ICMP errors answer packets without a route.
     pub(crate) unreachables: bool,
-    /// The first interface with an address that is in the table.
-    pub(crate) member: Option<SwIfIndex>,
 }
 
 /// One interface.
@@ -40,10 +38,13 @@ pub(crate) struct IfIp4 {
 /// change in place.
 #[derive(Clone)]
 pub struct Tables {
-    pub(crate) fibs: Vec<Fib>,
+    /// Shared with the tables of a moment ago unless one has come or gone.
+    pub(crate) fibs: Arc<[Fib]>,
     /// Rows by interface. Interfaces without an address are in the first table, unless they say
     /// otherwise.
     pub(crate) interfaces: CowTable<IfIp4>,
+    /// The first interface with an address in each table, by its place.
+    pub(crate) members: CowTable<Option<SwIfIndex>>,
 }
 
 impl Tables {
@@ -171,7 +172,8 @@ impl Tables {
     /// Returns the interface by which what a tunnel brings into a table is treated as received.
     #[must_use]
     pub fn member(&self, table: TableId) -> Option<SwIfIndex> {
-        self.fib_of(table)?.member
+        let at = self.fibs.iter().position(|fib| fib.id == table)?;
+        *self.members.get(at as u32)?
     }
     /// Source address of the router's messages on an interface.
     #[inline]

@@ -1,12 +1,14 @@
 //! IPv6's part of tables, addresses and `ping`.
 
-use crate::tables::{Fib, Lengths, Tables};
+use crate::tables::{Fib, Lengths, Member, Tables};
 use crate::{dad, echo, link_local};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::address::AddressError;
 use thalweg_feat_ip::ping::Echo;
+use thalweg_feat_ip::places::Places;
 use thalweg_feat_ip::{Family, IfAddress, Ip6, Leaves, Path, Settings};
 use thalweg_feat_neighbor::{Neighbor, Neighbors};
 use thalweg_fib::TableId;
@@ -24,31 +26,74 @@ pub(crate) static SETTINGS: Settings<u128> = Settings(&Ipv6);
 /// State published to workers.
 struct Published {
     writer: snapshot::Writer<Tables>,
-    /// Tables that were created, by age; those that are gone leave when the next one comes or goes.
-    fibs: Vec<Fib>,
+    /// Tables that were created, until they are published.
+    new: Vec<Fib>,
+    places: Places,
+    /// Tables of which an interface is the first with an address.
+    members: BTreeMap<SwIfIndex, TableId>,
 }
 
 pub(crate) fn init(c: &mut Control) {
+    let (interfaces, members) = (CowTable::default(), CowTable::default());
     let (writer, snapshot) =
-        snapshot::channel(Tables { fibs: Vec::new(), interfaces: CowTable::default() });
+        snapshot::channel(Tables { fibs: Arc::default(), interfaces, members });
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
     c.share(snapshot.clone());
     let lengths = Lengths { tables: snapshot, dpos: c.shared(), addrs: c.shared() };
     c.shared::<thalweg_fib::RouteBook>().add(Arc::new(lengths));
-    c.insert(Published { writer, fibs: Vec::new() });
+    let (places, members) = (Places::default(), BTreeMap::new());
+    c.insert(Published { writer, new: Vec::new(), places, members });
     thalweg_feat_ip::register(c, &Ipv6);
 }
 
-/// First address of the interfaces of a table, and the interface that has it.
-fn source(ip6: &Ip6, table: TableId) -> Option<(Ipv6Addr, SwIfIndex)> {
+/// The first interface of a table that has addresses of its own, and the first of these.
+fn member(ip6: &Ip6, table: TableId) -> Option<Member> {
     let sw_if = ip6.first_with_own(table)?;
-    ip6.addresses(sw_if).first().map(|a| (Ipv6Addr::from_bits(a.addr), sw_if))
+    ip6.addresses(sw_if).first().map(|a| (sw_if, Ipv6Addr::from_bits(a.addr)))
 }
 
-/// Position of an interface's table.
-fn row(ip6: &Ip6, sw_if: SwIfIndex, fibs: &[Fib]) -> u16 {
-    let table = ip6.table_of(sw_if);
-    fibs.binary_search_by_key(&table, |f| f.id).unwrap_or(0) as u16
+impl Published {
+    /// Returns the place of an interface's table.
+    fn row(&self, ip6: &Ip6, sw_if: SwIfIndex) -> u16 {
+        self.places.of(ip6.table_of(sw_if)).unwrap_or(0)
+    }
+
+    /// Notes which interface is the first with an address of a table.
+    fn note_member(&mut self, tables: &mut Tables, ip6: &Ip6, id: TableId) {
+        let Some(at) = self.places.of(id) else { return };
+        let before = tables.members.get(at).copied().flatten();
+        let now = member(ip6, id);
+        if before == now {
+            return;
+        }
+        tables.members.set(at, now);
+        if let Some((before, _)) = before.filter(|(i, _)| self.members.get(i) == Some(&id)) {
+            self.members.remove(&before);
+        }
+        self.members.extend(now.map(|(now, _)| (now, id)));
+    }
+
+    /// Takes out a table that has gone. The last one moves to its place.
+    fn remove(&mut self, tables: &mut Tables, ip6: &Ip6, id: TableId) {
+        let Some((at, moved)) = self.places.remove(id) else { return };
+        let last = tables.fibs.len() - 1;
+        let of_place =
+            |place: usize| &tables.fibs[if place == usize::from(at) { last } else { place }];
+        let fibs = (0..last).map(of_place).cloned().collect();
+        tables.fibs = fibs;
+        let members = [u32::from(at), last as u32].map(|at| tables.members.get(at).copied());
+        let [gone, of_last] = members.map(Option::flatten);
+        if let Some((gone, _)) = gone.filter(|(i, _)| self.members.get(i) == Some(&id)) {
+            self.members.remove(&gone);
+        }
+        tables.members.set(last as u32, None);
+        if let Some(moved) = moved {
+            tables.members.set(at, of_last);
+            for sw_if in ip6.bound_to(moved) {
+                tables.interfaces.set(sw_if, self.row(ip6, sw_if));
+            }
+        }
+    }
 }
 
 impl Family<u128> for Ipv6 {
@@ -56,58 +101,47 @@ impl Family<u128> for Ipv6 {
         // Small tables should not use huge pages.
         let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm6::new(Lpm6Config { pages, ..Default::default() })?;
-        let fib = Fib {
-            id,
-            serial,
-            routes: lpm.reader(),
-            unreachables: false,
-            source: None,
-            member: None,
-        };
-        c.state::<Published>().borrow_mut().fibs.push(fib);
+        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false };
+        c.state::<Published>().borrow_mut().new.push(fib);
         Ok(Box::new(lpm))
     }
 
-    fn publish(&self, c: &mut Control) {
+    fn publish(&self, c: &mut Control, id: TableId) {
         let (ip6, published) = (c.state::<Ip6>(), c.state::<Published>());
         let (ip6, mut published) = (ip6.borrow(), published.borrow_mut());
-        published.fibs.retain(|f| ip6.serial(f.id) == Some(f.serial));
-        // Workers take the first for interfaces that they do not know: table 0.
-        published.fibs.sort_unstable_by_key(|f| f.id);
-        for fib in &mut published.fibs {
-            fib.unreachables = ip6.answers_unreachable(fib.id);
-            let source = source(&ip6, fib.id);
-            (fib.source, fib.member) = (source.map(|s| s.0), source.map(|s| s.1));
-        }
-        let fibs = published.fibs.clone();
-        // Interfaces know the places of their tables, which one at the end leaves as they are.
-        let old = published.writer.get();
-        let is_same = |(old, new): (&Fib, &Fib)| (old.id, old.serial) == (new.id, new.serial);
-        let interfaces = if old.fibs.iter().zip(&fibs).all(is_same) {
-            old.interfaces.clone()
-        } else {
-            let mut interfaces = CowTable::default();
-            for i in ip6.interfaces() {
-                interfaces.set(i, row(&ip6, i, &fibs));
+        let mut tables = published.writer.get().clone();
+        let unreachables = ip6.answers_unreachable(id);
+        match (published.places.of(id), ip6.serial(id)) {
+            (Some(_), None) => published.remove(&mut tables, &ip6, id),
+            (Some(_), Some(_)) => {
+                let mut fibs = tables.fibs.to_vec();
+                fibs.iter_mut().filter(|f| f.id == id).for_each(|f| f.unreachables = unreachables);
+                tables.fibs = fibs.into();
             }
-            interfaces
-        };
-        published.writer.publish(c.domain(), Tables { fibs, interfaces });
+            (None, serial) => {
+                // Others were created for tables that could not be added.
+                let new = std::mem::take(&mut published.new);
+                let Some(new) = new.into_iter().find(|f| Some(f.serial) == serial) else { return };
+                published.places.add(id);
+                let new = Fib { unreachables, ..new };
+                // Workers take the first for interfaces that they do not know: table 0.
+                tables.fibs = tables.fibs.iter().cloned().chain([new]).collect();
+                published.note_member(&mut tables, &ip6, id);
+            }
+        }
+        published.writer.publish(c.domain(), tables);
     }
 
     fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex) {
         let (ip6, published) = (c.state::<Ip6>(), c.state::<Published>());
         let (ip6, mut published) = (ip6.borrow(), published.borrow_mut());
         let mut tables = published.writer.get().clone();
-        let row = row(&ip6, sw_if, &tables.fibs);
-        tables.interfaces.set(sw_if, row);
+        tables.interfaces.set(sw_if, published.row(&ip6, sw_if));
         // Its table, and the one in which it was.
-        let table = ip6.table_of(sw_if);
-        let touched = tables.fibs.iter_mut();
-        touched.filter(|fib| fib.id == table || fib.member == Some(sw_if)).for_each(|fib| {
-            let source = source(&ip6, fib.id);
-            (fib.source, fib.member) = (source.map(|s| s.0), source.map(|s| s.1));
-        });
+        let before = published.members.get(&sw_if).copied();
+        for id in [Some(ip6.table_of(sw_if)), before].into_iter().flatten() {
+            published.note_member(&mut tables, &ip6, id);
+        }
         published.writer.publish(c.domain(), tables);
     }
 

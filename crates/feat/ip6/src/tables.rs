@@ -22,20 +22,22 @@ pub struct Fib {
     pub(crate) routes: Lpm6Reader,
     /// True if ICMP errors answer packets without a route.
     pub(crate) unreachables: bool,
-    /// Source of the router's errors by interfaces without an address of their own: that of another
-    /// one.
-    pub(crate) source: Option<Ipv6Addr>,
-    /// The first interface with an address that is in the table.
-    pub(crate) member: Option<SwIfIndex>,
 }
+
+/// The first interface of a table with an address, and that address: the source of the router's
+/// errors by interfaces without an address of their own.
+pub(crate) type Member = (SwIfIndex, Ipv6Addr);
 
 /// All tables and interfaces, republished when an interface's address or table changes; routes
 /// change in place.
 #[derive(Clone)]
 pub struct Tables {
-    pub(crate) fibs: Vec<Fib>,
+    /// Shared with the tables of a moment ago unless one has come or gone.
+    pub(crate) fibs: Arc<[Fib]>,
     /// Index of the interfaces' tables in `fibs`.
     pub(crate) interfaces: CowTable<u16>,
+    /// A member of each table, by its place.
+    pub(crate) members: CowTable<Option<Member>>,
 }
 
 impl Tables {
@@ -64,7 +66,8 @@ impl Tables {
     /// Returns the interface by which what a tunnel brings into a table is treated as received.
     #[must_use]
     pub fn member(&self, table: TableId) -> Option<SwIfIndex> {
-        self.fib_of(table)?.member
+        let at = self.fibs.iter().position(|fib| fib.id == table)?;
+        self.members.get(at as u32)?.map(|(sw_if, _)| sw_if)
     }
     /// Returns what the route of an address in an interface's table leads to.
     #[must_use]
@@ -74,7 +77,7 @@ impl Tables {
     /// Source of the router's errors by interfaces without an address of their own.
     #[must_use]
     pub fn source(&self, rx_if: SwIfIndex) -> Option<Ipv6Addr> {
-        self.fib(rx_if)?.source
+        self.members.get(self.interface(rx_if) as u32)?.map(|(_, source)| source)
     }
     /// Table with an id.
     pub(crate) fn fib_of(&self, id: TableId) -> Option<&Fib> {

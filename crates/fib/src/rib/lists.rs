@@ -5,6 +5,7 @@ use super::{Cast, ListId, PathList, RibError, Table};
 use crate::dpo::MAX_BUCKETS;
 use crate::forwarding::UNRESOLVED;
 use crate::{Dpo, FibError, Forwarding, Member};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm};
 
@@ -68,7 +69,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 self.lists.len() as ListId - 1
             }
         };
-        self.remember_paths(&key.1, id);
+        self.remember_paths(c, &key.1, id);
         self.by_paths.insert(key, id);
         Ok((id, dpo))
     }
@@ -80,7 +81,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         if l.uses == 0
             && let Some(l) = self.lists[id as usize].take()
         {
-            self.forget_paths(l.cast, &l.paths, id);
+            self.forget_paths(c, l.cast, &l.paths, id);
             self.free.push(id);
             c.state::<Forwarding>().borrow_mut().release(c, l.dpo);
         }
@@ -121,13 +122,25 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     }
 
     /// Enters a list into the indices of recursive next hops and of interfaces.
-    pub(super) fn remember_paths(&mut self, paths: &[Path], id: ListId) {
+    pub(super) fn remember_paths(&mut self, c: &Control, paths: &[Path], id: ListId) {
         self.recursive.extend(recursive(paths).map(|nh| (nh, id)));
-        self.by_interface.extend(paths.iter().filter_map(|p| Some((p.sw_if?, id))));
+        for sw_if in paths.iter().filter_map(|p| p.sw_if) {
+            if self.lists_over(sw_if).next().is_none() {
+                let f = c.state::<Forwarding>();
+                f.borrow_mut().tables_over.insert((sw_if, self.link, self.id));
+            }
+            self.by_interface.insert((sw_if, id));
+        }
+    }
+
+    /// Path lists with paths over an interface.
+    pub(super) fn lists_over(&self, sw_if: SwIfIndex) -> impl Iterator<Item = ListId> + '_ {
+        let all = self.by_interface.range((sw_if, 0)..=(sw_if, ListId::MAX));
+        all.map(|(_, id)| *id)
     }
 
     /// Removes a list from the indices.
-    pub(super) fn forget_paths(&mut self, cast: Cast, paths: &[Path], id: ListId) {
+    pub(super) fn forget_paths(&mut self, c: &Control, cast: Cast, paths: &[Path], id: ListId) {
         let key = (cast, paths.to_vec());
         if self.by_paths.get(&key) == Some(&id) {
             self.by_paths.remove(&key);
@@ -137,6 +150,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
         for sw_if in paths.iter().filter_map(|p| p.sw_if) {
             self.by_interface.remove(&(sw_if, id));
+            if self.lists_over(sw_if).next().is_none() {
+                let f = c.state::<Forwarding>();
+                f.borrow_mut().tables_over.remove(&(sw_if, self.link, self.id));
+            }
         }
     }
 

@@ -275,8 +275,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     pub fn clear(&mut self, c: &Control) {
         self.by_paths.clear();
         self.recursive.clear();
-        self.by_interface.clear();
         let f = c.state::<Forwarding>();
+        for (sw_if, _) in std::mem::take(&mut self.by_interface) {
+            f.borrow_mut().tables_over.remove(&(sw_if, self.link, self.id));
+        }
         for (address, labels) in std::mem::take(&mut self.tracked).into_values() {
             f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip(), labels));
         }
@@ -369,11 +371,6 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.routes.sweep_all(at, each)
     }
 
-    /// Returns whether no removal is pending.
-    pub fn is_settled(&self) -> bool {
-        self.removal.is_empty()
-    }
-
     /// Continues the removal of routes for about a millisecond; returns true once nothing is
     /// pending. Until then, other routes forward as before.
     pub fn settle(&mut self, c: &Control) -> bool {
@@ -415,8 +412,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Removes every path over a deleted interface, and routes without paths. Returns false if
     /// [`settle`](Self::settle) has to remove the last of them; they are hidden at once.
     pub fn interface_gone(&mut self, c: &Control, sw_if: SwIfIndex) -> bool {
-        let over = self.by_interface.range((sw_if, 0)..=(sw_if, ListId::MAX));
-        let lists: BTreeSet<ListId> = over.map(|(_, id)| *id).collect();
+        let lists: BTreeSet<ListId> = self.lists_over(sw_if).collect();
         self.peers.forget(sw_if);
         let mut without = BTreeSet::new();
         for &id in &lists {
@@ -425,12 +421,12 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             let keep: Vec<Path> = old.iter().filter(|p| p.sw_if != Some(sw_if)).copied().collect();
             list.paths.clone_from(&keep);
             let cast = list.cast;
-            self.forget_paths(cast, &old, id);
+            self.forget_paths(c, cast, &old, id);
             if keep.is_empty() {
                 without.insert(id);
                 continue;
             }
-            self.remember_paths(&keep, id);
+            self.remember_paths(c, &keep, id);
             // If other routes share these paths, two such lists exist until one has no routes.
             self.by_paths.entry((cast, keep)).or_insert(id);
         }

@@ -61,8 +61,9 @@ impl<A: Address> Peers<A> {
 
     /// Forgets all of an interface that goes.
     pub(super) fn forget(&mut self, sw_if: SwIfIndex) {
-        self.attached.retain(|(i, _)| *i != sw_if);
-        self.hosts.retain(|(i, _), _| *i != sw_if);
+        let RoutedPeers { attached, next_hops } = self.of(sw_if);
+        attached.into_iter().for_each(|prefix| _ = self.attached.remove(&(sw_if, prefix)));
+        next_hops.into_iter().for_each(|host| _ = self.hosts.remove(&(sw_if, host)));
         self.changed.insert(sw_if);
     }
 

@@ -32,7 +32,7 @@ fn no_loopback(n: usize) -> String {
     format!("delete loopback interface intfc loop{n}")
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind {
         name: "interface with IPv6",
         before: "set ip6 dad enable",
@@ -98,6 +98,19 @@ const KINDS: [Kind; 6] = [
         },
         delete: no_loopback,
     },
+    Kind {
+        name: "interface with a table of its own",
+        before: "",
+        add: |n| {
+            format!(
+                "ip table add {n}
+                 create loopback interface instance {n}
+                 set interface ip table loop{n} {n}
+                 set interface ip address loop{n} 10.9.0.1/24"
+            )
+        },
+        delete: |n| format!("{}\nip table del {n}", no_loopback(n)),
+    },
 ];
 
 struct Router {
@@ -149,8 +162,9 @@ fn one_more_interface_of_many_costs_what_the_first_did() {
              set interface ip address pg0 10.0.0.1/24",
         );
         r.run(kind.before);
-        // Proxied hosts have a limit.
-        let many = if kind.name.contains("proxied") { 900 } else { many };
+        // Proxied hosts and tables have a limit.
+        let is_limited = ["proxied", "table"].iter().any(|word| kind.name.contains(word));
+        let many = if is_limited { 900 } else { many };
         (1..FEW).for_each(|n| r.run(&(kind.add)(n)));
         let few = r.more_and_less(&kind, FEW);
         (FEW..many).for_each(|n| r.run(&(kind.add)(n)));

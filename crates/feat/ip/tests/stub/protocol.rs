@@ -85,7 +85,7 @@ impl<A: Sample> Family<A> for Stub<A> {
         c.state::<Published<A>>().borrow_mut().made.insert(TableId(serial), tree.0.clone());
         Ok(Box::new(tree))
     }
-    fn publish(&self, c: &mut Control) {
+    fn publish(&self, c: &mut Control, _: TableId) {
         let (ip, published) = (c.state::<Ip<A>>(), c.state::<Published<A>>());
         let (ip, mut published) = (ip.borrow(), published.borrow_mut());
         let table = |id| Some((id, published.made.get(&TableId(ip.serial(id)?))?.clone()));
