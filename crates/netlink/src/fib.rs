@@ -10,13 +10,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use crate::address::{LinkAddress, RTM_DELADDR, RTM_NEWADDR};
+use crate::label::LabelMessage;
 use crate::link::{Link, RTM_DELLINK, RTM_NEWLINK};
 use crate::socket::{Port, Protocol, Question};
 use crate::wire::{Attributes, Header, Messages, Raw, Writer, address};
 
-const RTM_NEWROUTE: u16 = 24;
+pub(crate) const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
-const RTM_GETROUTE: u16 = 26;
+pub(crate) const RTM_GETROUTE: u16 = 26;
 const RTM_NEWNEXTHOP: u16 = 104;
 const RTM_DELNEXTHOP: u16 = 105;
 const RTM_GETNEXTHOP: u16 = 106;
@@ -27,7 +28,7 @@ const AF_INET6: u8 = 10;
 
 /// `struct rtmsg`: family, lengths of destination and source, TOS, table, protocol, scope, type,
 /// flags.
-const ROUTE_HEAD: usize = 12;
+pub(crate) const ROUTE_HEAD: usize = 12;
 /// `struct nhmsg`: family, scope, protocol, reserved, flags.
 const NEXTHOP_HEAD: usize = 8;
 
@@ -35,14 +36,15 @@ const RTM_F_CLONED: u32 = 0x200;
 const RTNH_F_DEAD: u32 = 1;
 const RTNH_F_ONLINK: u32 = 4;
 
-const RTA_DST: u16 = 1;
+pub(crate) const RTA_DST: u16 = 1;
 const RTA_SRC: u16 = 2;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
-const RTA_MULTIPATH: u16 = 9;
+pub(crate) const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
 const RTA_VIA: u16 = 18;
+const RTA_NEWDST: u16 = 19;
 const RTA_ENCAP_TYPE: u16 = 21;
 const RTA_ENCAP: u16 = 22;
 const RTA_NH_ID: u16 = 30;
@@ -60,9 +62,10 @@ const NHA_FDB: u16 = 11;
 /// `struct nexthop_grp`: number, weight less 1, its upper bits, reserved.
 const MEMBER: usize = 8;
 
-/// `LWTUNNEL_ENCAP_MPLS`, and its only attribute that matters: the label stack.
+/// `LWTUNNEL_ENCAP_MPLS`, and its attributes: the label stack and its TTL.
 const ENCAP_MPLS: u32 = 1;
 const MPLS_IPTUNNEL_DST: u16 = 1;
+const MPLS_IPTUNNEL_TTL: u16 = 2;
 
 /// Kind of a route (`RTN_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,7 +87,7 @@ pub enum RouteKind {
 }
 
 impl RouteKind {
-    fn of(number: u8) -> RouteKind {
+    pub(crate) fn of(number: u8) -> RouteKind {
         match number {
             1 => RouteKind::Unicast,
             2..=5 => RouteKind::Own,
@@ -116,39 +119,78 @@ pub struct Hop<'a> {
     pub on_link: bool,
     /// The kernel does not use it, as its link is down.
     pub is_dead: bool,
-    /// MPLS labels to impose, as entries of four bytes, the outermost first.
+    /// MPLS labels to impose, as entries of four bytes, the outermost first. Those of a label's
+    /// route take its place.
     pub labels: &'a [u8],
+    /// TTL of the labels, 0 for that of the packet; `None` if the namespace's settings say.
+    pub ttl: Option<u8>,
+    /// Packets go there in a way that is not among these: by a MAC address, or in another
+    /// encapsulation.
+    pub is_odd: bool,
 }
 
 impl<'a> Hop<'a> {
-    const NONE: Hop<'a> =
-        Hop { link: 0, gateway: None, weight: 1, on_link: false, is_dead: false, labels: &[] };
+    pub(crate) const NONE: Hop<'a> = Hop {
+        link: 0,
+        gateway: None,
+        weight: 1,
+        on_link: false,
+        is_dead: false,
+        labels: &[],
+        ttl: None,
+        is_odd: false,
+    };
 
-    fn learn_flags(&mut self, flags: u32) {
+    pub(crate) fn learn_flags(&mut self, flags: u32) {
         self.on_link = flags & RTNH_F_ONLINK != 0;
         self.is_dead = flags & RTNH_F_DEAD != 0;
     }
 
-    fn learn(&mut self, attributes: Attributes<'a>) {
-        let (mut encap, mut is_mpls) = (None, false);
+    fn learn_gateway(&mut self, bytes: Option<&[u8]>) {
+        self.gateway = bytes.and_then(address);
+        self.is_odd |= self.gateway.is_none();
+    }
+
+    pub(crate) fn learn(&mut self, attributes: Attributes<'a>) {
+        let mut encap = Encap::default();
         for a in attributes.flatten() {
             match a.kind {
                 RTA_OIF => self.link = a.u32().unwrap_or(0),
-                RTA_GATEWAY => self.gateway = address(a.value),
+                RTA_GATEWAY => self.learn_gateway(Some(a.value)),
                 // The address family stands before it.
-                RTA_VIA => self.gateway = a.value.get(2..).and_then(address),
-                RTA_ENCAP_TYPE => is_mpls = a.u32() == Ok(ENCAP_MPLS),
-                RTA_ENCAP => encap = Some(a.attributes()),
+                RTA_VIA => self.learn_gateway(a.value.get(2..)),
+                RTA_NEWDST => self.labels = a.value,
+                RTA_ENCAP_TYPE => encap.kind = a.u32().ok(),
+                RTA_ENCAP => encap.content = Some(a.attributes()),
                 _ => {}
             }
         }
-        self.labels = labels(encap.filter(|_| is_mpls));
+        self.learn_encap(encap);
+    }
+
+    fn learn_encap(&mut self, encap: Encap<'a>) {
+        match (encap.kind, encap.content) {
+            // `LWTUNNEL_ENCAP_NONE`
+            (None | Some(0), _) => {}
+            (Some(ENCAP_MPLS), Some(content)) => {
+                for a in content.flatten() {
+                    match a.kind {
+                        MPLS_IPTUNNEL_DST => self.labels = a.value,
+                        MPLS_IPTUNNEL_TTL => self.ttl = a.value.first().copied(),
+                        _ => {}
+                    }
+                }
+            }
+            _ => self.is_odd = true,
+        }
     }
 }
 
-fn labels(encap: Option<Attributes<'_>>) -> &[u8] {
-    let mut all = encap.into_iter().flatten().flatten();
-    all.find(|a| a.kind == MPLS_IPTUNNEL_DST).map_or(&[], |a| a.value)
+/// Encapsulation of the packets of a hop.
+#[derive(Default)]
+struct Encap<'a> {
+    kind: Option<u32>,
+    content: Option<Attributes<'a>>,
 }
 
 /// A route.
@@ -222,10 +264,17 @@ impl<'a> RouteMessage<'a> {
 
     /// Its next hops; none of an object.
     pub fn hops(&self) -> impl Iterator<Item = Hop<'a>> + use<'a> {
-        let alone = self.several.is_empty() && (self.single.link, self.single.gateway) != (0, None);
-        let single = alone.then_some(self.single);
-        Hops { left: self.several }.chain(single)
+        hops(self.single, self.several)
     }
+}
+
+/// The next hops of a route: several, or the one that its message names.
+pub(crate) fn hops<'a>(
+    single: Hop<'a>,
+    several: &'a [u8],
+) -> impl Iterator<Item = Hop<'a>> + use<'a> {
+    let alone = several.is_empty() && (single.link, single.gateway) != (0, None);
+    Hops { left: several }.chain(alone.then_some(single))
 }
 
 /// Next hops of a route that has several.
@@ -272,22 +321,22 @@ impl<'a> NextHopMessage<'a> {
         let (head, attributes) = payload.split_first_chunk::<NEXTHOP_HEAD>()?;
         let mut id = None;
         let (mut is_blackhole, mut is_fdb, mut group): (bool, bool, &[u8]) = (false, false, &[]);
-        let (mut hop, mut encap, mut is_mpls) = (Hop::NONE, None, false);
+        let (mut hop, mut encap) = (Hop::NONE, Encap::default());
         for a in Attributes::new(attributes).flatten() {
             match a.kind {
                 NHA_ID => id = a.u32().ok(),
                 NHA_GROUP => group = a.value,
                 NHA_BLACKHOLE => is_blackhole = true,
                 NHA_OIF => hop.link = a.u32().unwrap_or(0),
-                NHA_GATEWAY => hop.gateway = address(a.value),
-                NHA_ENCAP_TYPE => is_mpls = a.u32() == Ok(ENCAP_MPLS),
-                NHA_ENCAP => encap = Some(a.attributes()),
+                NHA_GATEWAY => hop.learn_gateway(Some(a.value)),
+                NHA_ENCAP_TYPE => encap.kind = a.u32().ok(),
+                NHA_ENCAP => encap.content = Some(a.attributes()),
                 NHA_FDB => is_fdb = true,
                 _ => {}
             }
         }
         hop.learn_flags(u32::from_ne_bytes([head[4], head[5], head[6], head[7]]));
-        hop.labels = labels(encap.filter(|_| is_mpls));
+        hop.learn_encap(encap);
         Some(NextHopMessage { id: id?, is_blackhole, is_fdb, hop, group })
     }
 
@@ -332,6 +381,40 @@ impl Placing {
     }
 }
 
+/// Packets that leave by a link do not leave the machine by some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkRole {
+    /// They do.
+    Usual,
+    /// They are received by the machine itself.
+    Loopback,
+    /// They are looked up in this table, that of a VRF.
+    Vrf(u32),
+}
+
+/// State of a link that matters to routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkState {
+    /// True if it is up and has a carrier.
+    pub is_up: bool,
+    /// Its role.
+    pub role: LinkRole,
+}
+
+impl LinkState {
+    /// Returns that of a link.
+    #[must_use]
+    pub fn of(link: &Link) -> LinkState {
+        const IFF_LOOPBACK: u32 = 8;
+        let role = match link.table {
+            Some(table) => LinkRole::Vrf(table),
+            None if link.flags & IFF_LOOPBACK != 0 => LinkRole::Loopback,
+            None => LinkRole::Usual,
+        };
+        LinkState { is_up: link.is_up() && link.is_running(), role }
+    }
+}
+
 /// Change, or reason to look for changes that the kernel does not report.
 #[derive(Debug, Clone)]
 pub enum FibNotice<'a> {
@@ -343,8 +426,12 @@ pub enum FibNotice<'a> {
     NextHop(NextHopMessage<'a>),
     /// An object was deleted, by this number.
     NextHopGone(u32),
-    /// A link has this index; true if it is up and has a carrier.
-    Link(u32, bool),
+    /// A label's route is new or changed.
+    Label(LabelMessage<'a>),
+    /// A label's route was deleted.
+    LabelGone(LabelMessage<'a>),
+    /// A link has this index and state.
+    Link(u32, LinkState),
     /// A link was deleted.
     LinkGone(u32),
     /// A link has one IPv4 address more or less.
@@ -359,13 +446,19 @@ impl<'a> FibNotice<'a> {
         match raw.header.kind {
             RTM_NEWROUTE => {
                 let placing = Placing::of(raw.header.flags);
-                RouteMessage::parse(payload).map(|route| FibNotice::Route(placing, route))
+                let route = RouteMessage::parse(payload);
+                let route = route.map(|route| FibNotice::Route(placing, route));
+                route.or_else(|| LabelMessage::parse(payload).map(FibNotice::Label))
             }
-            RTM_DELROUTE => RouteMessage::parse(payload).map(FibNotice::RouteGone),
+            RTM_DELROUTE => {
+                let route = RouteMessage::parse(payload).map(FibNotice::RouteGone);
+                route.or_else(|| LabelMessage::parse(payload).map(FibNotice::LabelGone))
+            }
             RTM_NEWNEXTHOP => NextHopMessage::parse(payload).map(FibNotice::NextHop),
             RTM_DELNEXTHOP => NextHopMessage::parse(payload).map(|o| FibNotice::NextHopGone(o.id)),
-            RTM_NEWLINK => Link::parse(payload)
-                .map(|link| FibNotice::Link(link.index, link.is_up() && link.is_running())),
+            RTM_NEWLINK => {
+                Link::parse(payload).map(|link| FibNotice::Link(link.index, LinkState::of(&link)))
+            }
             RTM_DELLINK => Link::parse(payload).map(|link| FibNotice::LinkGone(link.index)),
             RTM_NEWADDR | RTM_DELADDR => {
                 LinkAddress::parse(payload).map(|a| FibNotice::Addresses(a.index))
@@ -375,8 +468,8 @@ impl<'a> FibNotice<'a> {
     }
 }
 
-/// `RTNLGRP_*`: links, IPv4 addresses, routes of both versions, next-hop objects.
-const GROUPS: [u32; 5] = [1, 5, 7, 11, 32];
+/// `RTNLGRP_*`: links, IPv4 addresses, routes of both versions and of labels, next-hop objects.
+const GROUPS: [u32; 6] = [1, 5, 7, 11, 27, 32];
 /// More than the kernel puts into one datagram.
 const DATAGRAM_BYTES: usize = 64 * 1024;
 
@@ -555,6 +648,33 @@ mod tests {
         let route = RouteMessage::parse(&payload).unwrap();
         let hop = route.hops().next().unwrap();
         assert_eq!((hop.gateway, hop.labels), (Some([0x20; 16].into()), &stack[..]));
+        assert_eq!((hop.ttl, hop.is_odd), (None, false));
+    }
+
+    #[test]
+    fn encapsulations_have_a_ttl_or_are_odd() {
+        let hop = |kind: u16, ttl: Option<u8>| {
+            let payload = route(AF_INET, 32, 1, |w| {
+                w.bytes(RTA_DST, &[192, 0, 2, 1]).u32(RTA_OIF, 7);
+                w.u16(RTA_ENCAP_TYPE, kind).nest(RTA_ENCAP, |w| {
+                    w.bytes(MPLS_IPTUNNEL_DST, &[0, 1, 1, 0]);
+                    ttl.into_iter().for_each(|ttl| _ = w.u8(MPLS_IPTUNNEL_TTL, ttl));
+                });
+            });
+            let route = RouteMessage::parse(&payload).unwrap();
+            let hop = route.hops().next().unwrap();
+            (hop.labels.len(), hop.ttl, hop.is_odd)
+        };
+        assert_eq!(hop(1, Some(9)), (4, Some(9), false));
+        assert_eq!(hop(1, Some(0)), (4, Some(0), false));
+        assert_eq!(hop(1, None), (4, None, false));
+        // SRv6.
+        assert_eq!(hop(5, None), (0, None, true));
+        assert_eq!(hop(0, None), (0, None, false));
+        let payload = message(&[AF_INET, 0, 186, 0, 0, 0, 0, 0], |w| {
+            w.u32(NHA_ID, 5).u32(NHA_OIF, 7).u16(NHA_ENCAP_TYPE, 6);
+        });
+        assert!(NextHopMessage::parse(&payload).unwrap().hop.is_odd);
     }
 
     #[test]

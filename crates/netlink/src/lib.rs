@@ -13,6 +13,7 @@ mod address;
 pub mod ethtool;
 mod family;
 pub mod fib;
+pub mod label;
 mod link;
 mod monitor;
 mod neighbour;
@@ -53,6 +54,7 @@ pub fn fuzz_notices(data: &[u8]) {
             Some(Notice::Neighbour(n) | Notice::NeighbourGone(n)) => {
                 assert!(!n.is_valid() || n.mac.is_some(), "{n:?}");
             }
+            Some(Notice::LabelInput(input)) => assert!(input.index > 0, "{input:?}"),
             Some(Notice::Lost) | None => {}
         }
     }
@@ -69,6 +71,11 @@ pub fn fuzz_datagram(data: &[u8]) {
         if let Some(route) = fib::RouteMessage::parse(raw.payload) {
             let _ = route.hops().count();
         }
+        if let Some(route) = label::LabelMessage::parse(raw.payload) {
+            assert!(route.label < 1 << 20, "{route:?}");
+            let _ = route.hops().count();
+        }
+        let _ = label::LabelInput::parse(raw.payload);
         if let Some(object) = fib::NextHopMessage::parse(raw.payload) {
             let _ = object.members().count();
         }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use crate::address::{LinkAddress, RTM_DELADDR, RTM_NEWADDR};
+use crate::label::{LabelInput, RTM_NEWNETCONF};
 use crate::link::{Link, RTM_DELLINK, RTM_NEWLINK};
 use crate::neighbour::{Neighbour, RTM_DELNEIGH, RTM_NEWNEIGH};
 use crate::socket::{Port, Protocol};
@@ -26,6 +27,8 @@ pub enum Group {
     Ip4Addresses,
     /// IPv6 addresses.
     Ip6Addresses,
+    /// Settings of links for labelled packets.
+    LabelInputs,
 }
 
 impl Group {
@@ -35,6 +38,7 @@ impl Group {
             Group::Neighbours => 3,
             Group::Ip4Addresses => 5,
             Group::Ip6Addresses => 9,
+            Group::LabelInputs => 29,
         }
     }
 }
@@ -54,6 +58,8 @@ pub enum Notice {
     Neighbour(Neighbour),
     /// A neighbour went away.
     NeighbourGone(Neighbour),
+    /// A link takes labelled packets, or does no more.
+    LabelInput(LabelInput),
     /// Notices were lost: ask for all there is.
     Lost,
 }
@@ -67,6 +73,7 @@ impl Notice {
             RTM_DELADDR => LinkAddress::parse(payload).map(Notice::AddressGone),
             RTM_NEWNEIGH => Neighbour::parse(payload).map(Notice::Neighbour),
             RTM_DELNEIGH => Neighbour::parse(payload).map(Notice::NeighbourGone),
+            RTM_NEWNETCONF => LabelInput::parse(payload).map(Notice::LabelInput),
             _ => None,
         }
     }
@@ -144,7 +151,13 @@ mod tests {
 
     #[test]
     fn nothing_is_pending_where_nothing_changes() {
-        let groups = [Group::Links, Group::Neighbours, Group::Ip4Addresses, Group::Ip6Addresses];
+        let groups = [
+            Group::Links,
+            Group::Neighbours,
+            Group::Ip4Addresses,
+            Group::Ip6Addresses,
+            Group::LabelInputs,
+        ];
         let mut notices = Notices::open(&groups).unwrap();
         notices.set_receive_buffer(1 << 20);
         // Others may change something at any time: the list ends nevertheless.
