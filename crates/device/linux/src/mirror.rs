@@ -16,6 +16,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{
     Group, Link, LinkAddress, LinkSettings, Neighbour, Notice, Notices, Port, Protocol,
     add_address, delete_address,
@@ -45,6 +46,8 @@ pub struct Change {
     pub mtu: Option<u32>,
     /// MAC address.
     pub mac: Option<[u8; 6]>,
+    /// Labelled packets are taken.
+    pub labels: Option<bool>,
     /// Addresses and lengths of their prefixes: there, or not.
     pub addresses: BTreeMap<(IpAddr, u8), bool>,
 }
@@ -55,6 +58,7 @@ impl Change {
         self.up = later.up.or(self.up);
         self.mtu = later.mtu.or(self.mtu);
         self.mac = later.mac.or(self.mac);
+        self.labels = later.labels.or(self.labels);
         self.addresses.extend(later.addresses);
     }
 }
@@ -71,12 +75,14 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     /// Describes the attempt, such as `set its MTU to 9000`, and the reason.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { up, mtu, mac, addresses } = &self.change;
-        match (up, mtu, mac, addresses.first_key_value()) {
+        let Change { up, mtu, mac, labels, addresses } = &self.change;
+        match (up, mtu, mac, labels, addresses.first_key_value()) {
             (Some(true), ..) => write!(f, "bring it up"),
             (Some(false), ..) => write!(f, "bring it down"),
             (_, Some(mtu), ..) => write!(f, "set its MTU to {mtu}"),
-            (_, _, Some(_), _) => write!(f, "set its MAC address"),
+            (_, _, Some(_), ..) => write!(f, "set its MAC address"),
+            (.., Some(true), _) => write!(f, "take labelled packets"),
+            (.., Some(false), _) => write!(f, "drop labelled packets"),
             (.., Some(((ip, length), true))) => write!(f, "add address {ip}/{length}"),
             (.., Some(((ip, length), false))) => write!(f, "delete address {ip}/{length}"),
             (.., None) => write!(f, "change it"),
@@ -107,6 +113,8 @@ pub struct Seen {
     pub addresses: Vec<LinkAddress>,
     /// Routing table of the VRF that it is a member of.
     pub vrf: Option<u32>,
+    /// Labelled packets are taken; `None` if the kernel knows none.
+    pub labels: Option<bool>,
     /// The link that it is on; `None` if it is on none, or that is gone.
     pub lower: Option<Lower>,
     /// True if the link was down at some time since the last report: the kernel then takes IPv6
@@ -201,8 +209,13 @@ impl Mirror {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| MirrorError::System("make an eventfd", e.into()))?;
         let open = || -> io::Result<(Notices, Port)> {
-            let groups =
-                [Group::Links, Group::Neighbours, Group::Ip4Addresses, Group::Ip6Addresses];
+            let groups = [
+                Group::Links,
+                Group::Neighbours,
+                Group::Ip4Addresses,
+                Group::Ip6Addresses,
+                Group::LabelInputs,
+            ];
             let notices = Notices::open(&groups)?;
             notices.set_receive_buffer(WAITING_BYTES);
             let port = Port::open(Protocol::Route)?;
@@ -216,8 +229,11 @@ impl Mirror {
         let (notices, port) =
             sockets.map_err(|e| MirrorError::System("open a netlink socket", e))?;
         let room = Arc::new(Room { shared: Mutex::default(), wake });
+        let inside = namespace.map(Namespace::try_clone).transpose();
+        let inside = inside.map_err(|e| MirrorError::System("keep a namespace", e))?;
         let worker = Worker {
             room: room.clone(),
+            inside,
             notices,
             port,
             done: 0,
@@ -315,6 +331,8 @@ pub enum MirrorError {
 /// The thread's side.
 struct Worker {
     room: Arc<Room>,
+    /// The namespace, if it is not the router's own.
+    inside: Option<Namespace>,
     notices: Notices,
     port: Port,
     /// Number of the last order that was done.
@@ -371,7 +389,7 @@ impl Worker {
         let count = orders.len() as u64;
         let obeyed = |(index, change): (u32, Change)| {
             let mut refused = Vec::new();
-            apply(&self.port, index, change, &mut refused);
+            self.apply(index, change, &mut refused);
             (index, refused)
         };
         let refused: BTreeMap<_, _> = orders.into_iter().map(obeyed).collect();
@@ -379,6 +397,45 @@ impl Worker {
         counters.orders += count;
         counters.refused += refused.values().map(|of| of.len() as u64).sum::<u64>();
         refused
+    }
+
+    /// Changes a link; adds what the kernel refuses.
+    fn apply(&self, index: u32, change: Change, refused: &mut Vec<Refusal>) {
+        let port = &self.port;
+        for change in parts(change) {
+            let Change { up, mtu, mac, labels, .. } = change;
+            let (done, fine): (_, &[i32]) = match change.addresses.first_key_value() {
+                Some((&(ip, length), true)) => (add_address(port, index, ip, length), &[EEXIST]),
+                Some((&(ip, length), false)) => {
+                    (delete_address(port, index, ip, length), &[EADDRNOTAVAIL, ENODEV])
+                }
+                None => match labels {
+                    Some(on) => (self.set_labels(index, on), &[]),
+                    None => {
+                        let settings = LinkSettings { up, mtu, mac, ..LinkSettings::default() };
+                        (settings.set(port, index), &[])
+                    }
+                },
+            };
+            let is_fine = |e: &io::Error| e.raw_os_error().is_some_and(|code| fine.contains(&code));
+            if let Err(why) = done
+                && !is_fine(&why)
+            {
+                refused.push(Refusal { change, why });
+            }
+        }
+    }
+
+    /// Has a link take labelled packets, or drop them. The kernel has no message for it.
+    fn set_labels(&self, index: u32, on: bool) -> io::Result<()> {
+        let link = Link::find_by(&self.port, index)?;
+        let Some(link) = link else { return Err(io::Error::from_raw_os_error(ENODEV)) };
+        let setting = format!("/proc/sys/net/mpls/conf/{}/input", link.name);
+        let write = || std::fs::write(&setting, if on { "1" } else { "0" });
+        match &self.inside {
+            Some(inside) => inside.run(write).map_err(io::Error::other)?,
+            None => write(),
+        }
     }
 
     /// Takes the kernel's notices; returns whether that were all.
@@ -406,6 +463,7 @@ impl Worker {
                 Notice::Address(a) | Notice::AddressGone(a) => _ = self.dirty.insert(a.index),
                 Notice::Neighbour(n) => neighbours.push(((n.index, n.ip), Some(n))),
                 Notice::NeighbourGone(n) => neighbours.push(((n.index, n.ip), None)),
+                Notice::LabelInput(input) => _ = self.dirty.insert(input.index),
                 Notice::Lost => lost += 1,
             }
         }
@@ -552,9 +610,10 @@ impl Worker {
         let master = link.as_ref().and_then(|link| link.master);
         let master = master.map(|index| Link::find_by(&self.port, index)).transpose()?.flatten();
         let vrf = master.and_then(|link| link.table);
+        let labels = LabelInput::find_by(&self.port, index)?.and_then(|input| input.on);
         let refused = Vec::new();
         let lower = lower.map(described);
-        Ok(Seen { order: self.done, link, addresses, vrf, lower, was_down, refused })
+        Ok(Seen { order: self.done, link, addresses, vrf, labels, lower, was_down, refused })
     }
 
     /// Returns whether something waits of which the owner does not know.
@@ -591,30 +650,9 @@ fn parts(change: Change) -> Vec<Change> {
     all.extend(down.then(|| Change { up: Some(false), ..none() }));
     all.extend(change.mac.map(|mac| Change { mac: Some(mac), ..none() }));
     all.extend(change.mtu.map(|mtu| Change { mtu: Some(mtu), ..none() }));
+    all.extend(change.labels.map(|on| Change { labels: Some(on), ..none() }));
     let address = |of| Change { addresses: BTreeMap::from([of]), ..none() };
     all.extend(change.addresses.into_iter().map(address));
     all.extend(up.then(|| Change { up: Some(true), ..none() }));
     all
-}
-
-/// Changes a link; adds what the kernel refuses.
-fn apply(port: &Port, index: u32, change: Change, refused: &mut Vec<Refusal>) {
-    for change in parts(change) {
-        let Change { up, mtu, mac, .. } = change;
-        let (done, fine): (_, &[i32]) = match change.addresses.first_key_value() {
-            Some((&(ip, length), true)) => (add_address(port, index, ip, length), &[EEXIST]),
-            Some((&(ip, length), false)) => {
-                (delete_address(port, index, ip, length), &[EADDRNOTAVAIL, ENODEV])
-            }
-            None => {
-                (LinkSettings { up, mtu, mac, ..LinkSettings::default() }.set(port, index), &[])
-            }
-        };
-        let is_fine = |e: &io::Error| e.raw_os_error().is_some_and(|code| fine.contains(&code));
-        if let Err(why) = done
-            && !is_fine(&why)
-        {
-            refused.push(Refusal { change, why });
-        }
-    }
 }

@@ -92,6 +92,7 @@ lab_test! {
             mtu: Some(1300),
             mac: Some([2, 0, 0, 0, 0, 7]),
             addresses: addresses.into(),
+            labels: None,
         };
         let number = lab.mirror.order(lab.index, change);
         let seen = lab.until_seen("done", |s| s.order >= number)?;

@@ -318,7 +318,7 @@ lab_test! {
     }
 
     fn limits_are_kept_and_counted() {
-        let limits = Limits { routes: 10, tables: 3, objects: 2, hops: 2 };
+        let limits = Limits { routes: 10, tables: 3, objects: 2, hops: 2, ..Limits::default() };
         let lab = Lab::new(BUFFER, limits)?;
         lab.settle("the start")?;
         for n in 0..20 {

@@ -1,6 +1,6 @@
 //! Lists of next hops, which many routes share.
 
-use super::shadow::Hops;
+use super::types::Hops;
 use std::collections::HashMap;
 
 /// Lists of next hops, each once.

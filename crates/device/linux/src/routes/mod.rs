@@ -7,13 +7,16 @@
 //! such an event all is listed again, which takes a third of a second for a million routes, and the
 //! shadow changes where it differs. A list that changed while it was read is read again.
 
+mod labels;
 mod lists;
 mod shadow;
 mod table;
 #[cfg(test)]
 mod tests;
+mod types;
 
-pub use shadow::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used};
+pub use labels::{LabelChange, LabelRoute};
+pub use types::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used, Visited};
 
 use crate::Namespace;
 use crate::mirror::MirrorError;
@@ -25,8 +28,9 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use thalweg_netlink::fib::{FibNotice, FibNotices, all_next_hops, all_routes};
-use thalweg_netlink::{Port, Protocol};
+use thalweg_netlink::fib::{FibNotice, FibNotices, LinkRole, LinkState, all_next_hops, all_routes};
+use thalweg_netlink::label::all_labels;
+use thalweg_netlink::{Link, Port, Protocol};
 
 /// Bytes of notices that may wait in the kernel: 160,000 of routes, or twice as many for the
 /// privileged, as the kernel doubles it. Only what waits takes memory.
@@ -109,6 +113,8 @@ pub struct RouteState {
     pub counters: RouteCounters,
     /// Routes of both versions, those that are not used included.
     pub routes: usize,
+    /// Routes of labels.
+    pub labels: usize,
     /// Next-hop objects.
     pub objects: usize,
     /// Changes that wait to be taken.
@@ -123,9 +129,43 @@ pub struct RouteState {
     pub complete: bool,
 }
 
+/// TTL of labels where neither a route nor its encapsulation says (`net.mpls`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelTtl {
+    /// Labels have the TTL of the packet, which takes over that of the last one.
+    pub propagates: bool,
+    /// Otherwise they have this.
+    pub usual: u8,
+}
+
+impl Default for LabelTtl {
+    /// Returns the kernel's own.
+    fn default() -> Self {
+        LabelTtl { propagates: true, usual: 255 }
+    }
+}
+
+impl LabelTtl {
+    /// Reads the settings of the calling thread's namespace; the kernel's own, if it has none.
+    fn read() -> LabelTtl {
+        let number = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/net/mpls/{name}")).ok()?;
+            text.trim().parse::<u8>().ok()
+        };
+        let own = LabelTtl::default();
+        LabelTtl {
+            propagates: number("ip_ttl_propagate").map_or(own.propagates, |n| n != 0),
+            usual: number("default_ttl").filter(|ttl| *ttl > 0).unwrap_or(own.usual),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     shadow: Shadow,
+    /// Links by which packets do not leave.
+    roles: BTreeMap<u32, LinkRole>,
+    ttl: LabelTtl,
     counters: RouteCounters,
     /// A list is wanted by a user.
     asked: bool,
@@ -191,9 +231,12 @@ impl Routes {
         let shared = Mutex::new(Shared { shadow, ..Shared::default() });
         let room = Arc::new(Room { shared, wake, buffer: notices.receive_buffer() });
         let name = namespace.map_or_else(String::new, |n| n.name().to_owned());
+        let inside = namespace.map(Namespace::try_clone).transpose();
+        let inside = inside.map_err(|e| MirrorError::System("keep a namespace", e))?;
         let worker = Worker {
             room: room.clone(),
             name,
+            inside,
             notices,
             port,
             up: BTreeMap::new(),
@@ -234,6 +277,24 @@ impl Routes {
         self.0.lock().shadow.find(tables, destination)
     }
 
+    /// Returns the route of a label.
+    #[must_use]
+    pub fn find_label(&self, label: u32) -> Option<LabelRoute> {
+        self.0.lock().shadow.find_label(label)
+    }
+
+    /// Returns where packets go that leave by a link.
+    #[must_use]
+    pub fn role(&self, link: u32) -> LinkRole {
+        self.0.lock().roles.get(&link).copied().unwrap_or(LinkRole::Usual)
+    }
+
+    /// Returns the TTL of labels where nothing else says.
+    #[must_use]
+    pub fn label_ttl(&self) -> LabelTtl {
+        self.0.lock().ttl
+    }
+
     /// Begins a walk over all destinations.
     #[must_use]
     pub fn walk(&self) -> RouteWalk {
@@ -242,7 +303,7 @@ impl Routes {
 
     /// Adds some hundreds of destinations to `out`, with the routes that the kernel uses or, while
     /// that waits to be taken, none; returns false at the end.
-    pub fn some(&self, walk: &mut RouteWalk, out: &mut Vec<Change>) -> bool {
+    pub fn some(&self, walk: &mut RouteWalk, out: &mut Visited) -> bool {
         self.0.lock().shadow.some(&mut walk.0, out)
     }
 
@@ -253,6 +314,7 @@ impl Routes {
         RouteState {
             counters: shared.counters,
             routes: shared.shadow.len(),
+            labels: shared.shadow.labels(),
             objects: shared.shadow.objects(),
             waiting: shared.shadow.waiting(),
             memory: shared.shadow.memory(),
@@ -279,6 +341,8 @@ struct Worker {
     room: Arc<Room>,
     /// The namespace's name, for the log.
     name: String,
+    /// The namespace, if it is not the router's own.
+    inside: Option<Namespace>,
     notices: FibNotices,
     port: Port,
     /// Links that are up and have a carrier, or not, as they were last seen.
@@ -292,6 +356,10 @@ struct Worker {
 
 impl Worker {
     fn run(mut self, announce: impl Fn() -> bool) {
+        // The settings of a namespace are read there.
+        if let Some(Err(e)) = self.inside.take().map(|inside| inside.enter()) {
+            tracing::warn!("settings of namespace `{}' are not read: {e}", self.name);
+        }
         loop {
             if self.obey() {
                 return;
@@ -358,7 +426,7 @@ impl Worker {
         let mut all_read = false;
         while read < BEFORE_NEWS && !all_read {
             let mut shared = room.lock();
-            let Shared { shadow, counters, .. } = &mut *shared;
+            let Shared { shadow, counters, roles, .. } = &mut *shared;
             let n = notices.read(AT_ONCE, |notice| {
                 counters.notices += 1;
                 match notice {
@@ -366,11 +434,15 @@ impl Worker {
                     FibNotice::RouteGone(route) => shadow.delete(&route),
                     FibNotice::NextHop(object) => shadow.set_object(&object),
                     FibNotice::NextHopGone(id) => shadow.delete_object(id),
-                    FibNotice::Link(index, is_up) => {
+                    FibNotice::Label(route) => shadow.set_label(&route),
+                    FibNotice::LabelGone(route) => shadow.delete_label(&route),
+                    FibNotice::Link(index, LinkState { is_up, role }) => {
+                        set_role(roles, index, role);
                         causes[1] |= up.insert(index, is_up) != Some(is_up);
                     }
                     FibNotice::LinkGone(index) => {
                         up.remove(&index);
+                        roles.remove(&index);
                         causes[1] = true;
                     }
                     FibNotice::Addresses(_) => causes[1] = true,
@@ -420,12 +492,42 @@ impl Worker {
             shared.shadow.waiting()
         };
         let room = self.room.clone();
-        let done = all_next_hops(&self.port, |object| room.lock().shadow.list_object(&object))
-            .and_then(|()| all_routes(&self.port, |route| room.lock().shadow.list(&route)));
+        let done = self
+            .list_settings()
+            .and_then(|()| {
+                all_next_hops(&self.port, |object| room.lock().shadow.list_object(&object))
+            })
+            .and_then(|()| all_routes(&self.port, |route| room.lock().shadow.list(&route)))
+            .and_then(|()| all_labels(&self.port, |route| room.lock().shadow.set_label(&route)));
         match done {
             Ok(()) => self.end(cause, begin, before),
             Err(e) => self.abandon(cause, &e),
         }
+    }
+
+    /// Lists links by which packets do not leave, and reads the TTL of labels. Routes that these
+    /// concern are taken again.
+    fn list_settings(&self) -> io::Result<()> {
+        let (ttl, mut roles) = (LabelTtl::read(), BTreeMap::new());
+        for link in Link::all_by(&self.port)? {
+            set_role(&mut roles, link.index, LinkState::of(&link).role);
+        }
+        let offer = {
+            let mut shared = self.room.lock();
+            let known = std::mem::replace(&mut shared.roles, roles.clone());
+            let has_other_ttl = std::mem::replace(&mut shared.ttl, ttl) != ttl;
+            let all = known.iter().chain(&roles);
+            let others = all.filter(|(link, _)| known.get(link) != roles.get(link));
+            let mut links: BTreeSet<Option<u32>> = others.map(|(link, _)| Some(*link)).collect();
+            if has_other_ttl {
+                links.insert(None);
+            }
+            shared.shadow.offer(links)
+        };
+        if !offer.is_empty() {
+            self.offer(&offer);
+        }
+        Ok(())
     }
 
     /// Removes what a whole list has not named.
@@ -482,5 +584,13 @@ impl Worker {
     fn has_news(&self) -> bool {
         let mut shared = self.room.lock();
         shared.shadow.waiting() > 0 && !std::mem::replace(&mut shared.announced, true)
+    }
+}
+
+/// Takes note of the role of a link.
+fn set_role(roles: &mut BTreeMap<u32, LinkRole>, index: u32, role: LinkRole) {
+    match role {
+        LinkRole::Usual => _ = roles.remove(&index),
+        role => _ = roles.insert(index, role),
     }
 }

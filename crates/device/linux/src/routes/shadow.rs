@@ -4,110 +4,18 @@
 //! The kernel uses a destination's route with the lowest metric, and the first of several with
 //! that. Only that one is passed on, once however often it changes before it is taken.
 
+use super::labels::{FIRST_FREE, LabelRoute, Labels, Row};
 use super::lists::Lists;
 use super::table::{Route, SEEN, Table};
+use super::types::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used, Visited};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use thalweg_netlink::fib::{
     Hop, NextHopMessage, PROTOCOL_KERNEL, Placing, RouteKind, RouteMessage,
 };
+use thalweg_netlink::label::LabelMessage;
 use thalweg_tables::{Address, Prefix, Sweep};
-
-/// A next hop.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NextHop {
-    /// Index of the link, or 0.
-    pub link: u32,
-    /// Address of the next router, of any version; `None` if the destination is on the link.
-    pub gateway: Option<IpAddr>,
-    /// Share among the hops, from 1.
-    pub weight: u16,
-    /// MPLS labels to impose, as entries of four bytes, the outermost first.
-    pub labels: Box<[u8]>,
-}
-
-impl NextHop {
-    fn of(hop: &Hop<'_>) -> NextHop {
-        let (link, gateway, weight) = (hop.link, hop.gateway, hop.weight);
-        NextHop { link, gateway, weight, labels: hop.labels.into() }
-    }
-}
-
-/// Next hops of a route.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Hops {
-    /// Next hops.
-    These(Arc<[NextHop]>),
-    /// Next hops of an object.
-    Object(u32),
-}
-
-/// A route that the kernel uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Used {
-    /// Its kind.
-    pub kind: RouteKind,
-    /// Its protocol (`RTPROT_*`).
-    pub protocol: u8,
-    /// Next hops.
-    pub hops: Hops,
-}
-
-/// A change of what the kernel uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Routing table.
-    pub table: u32,
-    /// Destinations: an address and the number of its bits that count.
-    pub destination: (IpAddr, u8),
-    /// The route; `None` once it is gone.
-    pub now: Option<Used>,
-}
-
-/// Hops of an object: a blackhole has none.
-pub type ObjectHops = Vec<NextHop>;
-
-/// Changes since the last time, in the order in which they must be applied.
-#[derive(Debug, Default)]
-pub struct Taken {
-    /// Objects that are new or changed.
-    pub objects: Vec<(u32, ObjectHops)>,
-    /// Routes.
-    pub routes: Vec<Change>,
-    /// Objects that are gone. No route that was taken leads to one.
-    pub gone: Vec<u32>,
-    /// True if there is more to take.
-    pub more: bool,
-}
-
-/// Limits of a namespace.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Routes of both versions.
-    pub routes: usize,
-    /// Routing tables of a version.
-    pub tables: usize,
-    /// Next-hop objects.
-    pub objects: usize,
-    /// Next hops of a route; others are left out.
-    pub hops: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { routes: 4_000_000, tables: 1024, objects: 1_000_000, hops: 64 }
-    }
-}
-
-/// Routes that the router cannot follow, and others that it has left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
-    /// Routes for a type of service or a source, or of a kind that the router does not have.
-    pub unsupported: u64,
-    /// Routes, tables, objects and next hops beyond the limits.
-    pub beyond: u64,
-}
 
 /// Object as in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +38,7 @@ struct Listing {
 pub(super) struct Shadow {
     pub(super) v4: BTreeMap<u32, Table<u32>>,
     v6: BTreeMap<u32, Table<u128>>,
+    labels: Labels,
     pub(super) lists: Lists,
     objects: BTreeMap<u32, Object>,
     /// Objects to be taken.
@@ -175,6 +84,8 @@ pub(super) struct Walk {
     /// Tables that are left, the present one last: true for IPv6.
     tables: Vec<(bool, u32)>,
     at: Sweep,
+    /// Label to go on with, ahead of the tables.
+    label: Option<u32>,
 }
 
 /// Does something with a slice of the present table, which returns whether that has more; the value
@@ -203,7 +114,12 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    fn has(&self, hops: &[NextHop]) -> bool {
+    /// Returns whether it is of no route.
+    pub(super) fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.objects.is_empty()
+    }
+
+    pub(super) fn has(&self, hops: &[NextHop]) -> bool {
         self.links.contains(&None) || hops.iter().any(|hop| self.links.contains(&Some(hop.link)))
     }
 }
@@ -219,6 +135,11 @@ impl Shadow {
         self.total
     }
 
+    /// Routes of labels.
+    pub(super) fn labels(&self) -> usize {
+        self.labels.len()
+    }
+
     /// Next-hop objects.
     pub(super) fn objects(&self) -> usize {
         self.objects.len()
@@ -227,14 +148,14 @@ impl Shadow {
     /// Bytes.
     pub(super) fn memory(&self) -> usize {
         let v4: usize = self.v4.values().map(Table::memory).sum();
-        v4 + self.v6.values().map(Table::memory).sum::<usize>()
+        v4 + self.v6.values().map(Table::memory).sum::<usize>() + self.labels.memory()
     }
 
     /// Destinations that wait to be taken.
     pub(super) fn waiting(&self) -> usize {
         let v4: usize = self.v4.values().map(|t| t.queue.len()).sum();
         let v6: usize = self.v6.values().map(|t| t.queue.len()).sum();
-        v4 + v6 + self.changed.len() + self.unused.len()
+        v4 + v6 + self.labels.waiting() + self.changed.len() + self.unused.len()
     }
 
     /// Returns the route of a message, with a reference to its hops; `None` if the router does not
@@ -251,7 +172,8 @@ impl Shadow {
         }
         let hops = match m.object {
             Some(id) => Hops::Object(id),
-            None => Hops::These(self.hops(m)),
+            None if m.kind == RouteKind::Unicast => Hops::These(self.hops(m.hops())),
+            None => Hops::These(Arc::new([])),
         };
         // The kernel goes on to the next route if all hops are dead.
         let is_dead = matches!(&hops, Hops::These(hops) if hops.is_empty());
@@ -262,12 +184,11 @@ impl Shadow {
         Some(Route { metric: m.metric, hops, kind: m.kind, protocol: m.protocol })
     }
 
-    fn hops(&mut self, m: &RouteMessage<'_>) -> Arc<[NextHop]> {
-        if m.kind != RouteKind::Unicast {
-            return Arc::new([]);
-        }
+    /// The hops of a route that the kernel uses.
+    fn hops<'m>(&mut self, all: impl Iterator<Item = Hop<'m>>) -> Arc<[NextHop]> {
         let (mut hops, mut beyond) = (Vec::new(), 0);
-        for hop in m.hops().filter(|hop| !hop.is_dead) {
+        for hop in all.filter(|hop| !hop.is_dead) {
+            self.left.unsupported += u64::from(hop.is_odd);
             match hops.len() < self.limits.hops {
                 true => hops.push(NextHop::of(&hop)),
                 false => beyond = 1,
@@ -402,6 +323,47 @@ impl Shadow {
         self.lists.release(route.hops);
     }
 
+    /// Takes a notice of a label's route, or a row of the list of all.
+    pub(super) fn set_label(&mut self, m: &LabelMessage<'_>) {
+        let Some(row) = self.row(m) else {
+            self.labels.remove(m.label, &mut self.lists);
+            return;
+        };
+        if self.labels.len() >= self.limits.labels && !self.labels.has(m.label) {
+            self.left.beyond += 1;
+            return self.lists.release(row.hops);
+        }
+        self.labels.set(m.label, row, self.mark, &mut self.lists);
+    }
+
+    /// Takes a notice of a label's route that was deleted.
+    pub(super) fn delete_label(&mut self, m: &LabelMessage<'_>) {
+        if self.labels.remove(m.label, &mut self.lists) {
+            return;
+        }
+        if let Some(row) = self.row(m) {
+            self.is_doubtful = true;
+            self.lists.release(row.hops);
+        }
+    }
+
+    /// Returns the route of a label, with a reference to its hops; `None` if the kernel does not
+    /// use it, or the router does not follow it.
+    fn row(&mut self, m: &LabelMessage<'_>) -> Option<Row> {
+        if m.kind != RouteKind::Unicast || m.label < FIRST_FREE {
+            self.left.unsupported += 1;
+            return None;
+        }
+        let hops = Some(self.hops(m.hops())).filter(|hops| !hops.is_empty())?;
+        let hops = self.lists.hold(Hops::These(hops));
+        Some(Row { hops, protocol: m.protocol, propagates_ttl: m.propagates_ttl })
+    }
+
+    /// Returns the route of a label.
+    pub(super) fn find_label(&self, label: u32) -> Option<LabelRoute> {
+        self.labels.find(label, &self.lists)
+    }
+
     /// Takes a row of the list of all objects.
     pub(super) fn list_object(&mut self, m: &NextHopMessage<'_>) {
         self.listing.objects.insert(m.id);
@@ -523,11 +485,16 @@ impl Shadow {
     /// Begins a walk.
     pub(super) fn walk(&self) -> Walk {
         let v4 = self.v4.keys().map(|id| (false, *id));
-        Walk { tables: v4.chain(self.v6.keys().map(|id| (true, *id))).collect(), ..Walk::default() }
+        let tables = v4.chain(self.v6.keys().map(|id| (true, *id))).collect();
+        Walk { tables, at: Sweep::default(), label: Some(0) }
     }
 
     /// Removes some routes that the list has not named; returns false at the end.
     pub(super) fn sweep_some(&mut self, walk: &mut Walk) -> bool {
+        if let Some(from) = walk.label {
+            walk.label = self.labels.sweep(from, self.mark, &mut self.lists);
+            return true;
+        }
         let mut released = Vec::new();
         let more = self.sweep_slice(walk, &mut released);
         self.total -= released.len();
@@ -554,6 +521,10 @@ impl Shadow {
     /// Marks some destinations; returns false at the end.
     pub(super) fn mark_some(&mut self, walk: &mut Walk) -> bool {
         let mark = self.mark;
+        if let Some(from) = walk.label {
+            walk.label = self.labels.mark_some(from, mark);
+            return true;
+        }
         step!(self, walk, get_mut, |table, at| |_| table.mark_some(at, mark))
     }
 
@@ -582,6 +553,10 @@ impl Shadow {
     /// Takes some of the routes again; returns false at the end.
     pub(super) fn offer_some(&mut self, walk: &mut Walk, offer: &Offer) -> bool {
         let lists = &self.lists;
+        if let Some(from) = walk.label {
+            walk.label = self.labels.offer(from, offer, lists);
+            return true;
+        }
         let wanted = |id: u32| match lists.get(id) {
             Some(Hops::These(hops)) => offer.has(hops),
             Some(Hops::Object(id)) => offer.objects.contains(id),
@@ -622,8 +597,8 @@ impl Shadow {
                 let is_blackhole =
                     |(id, _): &(u32, u16)| self.objects.get(id) == Some(&Object::Blackhole);
                 if hops.is_empty() && !members.iter().any(is_blackhole) {
-                    // No member is known yet: no link is 0.
-                    hops.push(NextHop { link: 0, gateway: None, weight: 1, labels: [].into() });
+                    // No member is known yet.
+                    hops.push(NextHop::nowhere());
                 }
                 hops
             }
@@ -649,8 +624,15 @@ impl Shadow {
         }
         self.v4.retain(|_, table| !table.map.is_empty() || !table.queue.is_empty());
         self.v6.retain(|_, table| !table.map.is_empty() || !table.queue.is_empty());
+        while room > 0
+            && let Some(change) = self.labels.take(lists)
+        {
+            taken.labels.push(change);
+            room -= 1;
+        }
         let routes_left = self.v4.values().any(|t| !t.queue.is_empty())
-            || self.v6.values().any(|t| !t.queue.is_empty());
+            || self.v6.values().any(|t| !t.queue.is_empty())
+            || self.labels.waiting() > 0;
         if !routes_left && self.changed.is_empty() {
             taken.gone = std::mem::take(&mut self.unused).into_iter().collect();
         }
@@ -658,10 +640,15 @@ impl Shadow {
         taken
     }
 
-    /// Adds some destinations with the routes that are used, or that are gone and wait to be taken;
-    /// returns false at the end.
-    pub(super) fn some(&self, walk: &mut Walk, out: &mut Vec<Change>) -> bool {
+    /// Adds some destinations with the routes that are used, or that are gone and wait to be taken,
+    /// or some labels; returns false at the end.
+    pub(super) fn some(&self, walk: &mut Walk, out: &mut Visited) -> bool {
         let lists = &self.lists;
+        if let Some(from) = walk.label {
+            walk.label = self.labels.some(from, lists, &mut out.labels);
+            return true;
+        }
+        let out = &mut out.routes;
         step!(self, walk, get, |table, at| |id| some_of(id, table, at, lists, out))
     }
 }
@@ -687,7 +674,8 @@ fn these<'l>(lists: &'l Lists, route: &Route) -> &'l [NextHop] {
 }
 
 fn is_same_hop(a: &NextHop, b: &NextHop) -> bool {
-    (a.link, a.gateway) == (b.link, b.gateway)
+    // Hops to the same router may have other labels.
+    (a.link, a.gateway, &a.labels, a.ttl) == (b.link, b.gateway, &b.labels, b.ttl)
 }
 
 fn has_all(lists: &Lists, route: &Route, some: &Route) -> bool {

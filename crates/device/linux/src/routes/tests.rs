@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::shadow::{Limits, Offer, Shadow};
+use super::shadow::{Offer, Shadow};
+use super::types::{Limits, Visited};
 use thalweg_netlink::fib::{NextHopMessage, Placing, RouteMessage};
+use thalweg_netlink::label::LabelMessage;
 use thalweg_netlink::wire::{Header, Writer};
 
 fn message(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
@@ -113,9 +115,9 @@ fn what_is_gone_and_not_taken_is_in_a_walk() {
     shadow.add(Placing::Only, &one);
     assert_eq!(shadow.take(100).routes.len(), 1);
     shadow.delete(&one);
-    let (mut walk, mut all) = (shadow.walk(), Vec::new());
+    let (mut walk, mut all) = (shadow.walk(), Visited::default());
     while shadow.some(&mut walk, &mut all) {}
-    assert_eq!((all.len(), &all[0].now), (1, &None));
+    assert_eq!((all.routes.len(), &all.routes[0].now), (1, &None));
     assert_eq!((shadow.len(), shadow.take(100).routes.len()), (0, 1));
 }
 
@@ -140,4 +142,140 @@ fn a_full_table_keeps_what_it_has() {
         assert_eq!(shadow.len(), 5);
     }
     assert_eq!(shadow.left.beyond, 10);
+}
+
+/// The payload of a message about a label's route, which is swapped, or popped (`None`), by as many
+/// links.
+fn label(label: u32, swap: Option<u32>, links: u32) -> Vec<u8> {
+    message(&[28, 20, 0, 0, 254, 193, 0, 1, 0, 0, 0, 0], |w| {
+        w.bytes(1, &(label << 12 | 1 << 8).to_be_bytes());
+        let hops: Vec<u8> = (1..=links)
+            .flat_map(|link| {
+                let attributes = message(&[], |w| {
+                    w.bytes(18, &[2, 0, 10, 0, link as u8, 1]);
+                    swap.into_iter().for_each(|to| _ = w.bytes(19, &(to << 12).to_be_bytes()));
+                });
+                let length = (8 + attributes.len()) as u16;
+                [&length.to_ne_bytes()[..], &[0, 0], &link.to_ne_bytes(), &attributes].concat()
+            })
+            .collect();
+        w.bytes(9, &hops);
+    })
+}
+
+fn set_label(shadow: &mut Shadow, payload: &[u8]) {
+    shadow.set_label(&LabelMessage::parse(payload).unwrap());
+}
+
+/// Takes all labels, with the number of hops of each; 0 for one that is gone.
+fn taken(shadow: &mut Shadow) -> Vec<(u32, usize)> {
+    let taken = shadow.take(usize::MAX);
+    assert!(!taken.more);
+    let hops = |change: &super::LabelChange| change.now.as_ref().map_or(0, |now| now.hops.len());
+    taken.labels.iter().map(|change| (change.label, hops(change))).collect()
+}
+
+#[test]
+fn labels_are_taken_once_and_followed_by_lists() {
+    let mut shadow = Shadow::new(Limits::default());
+    for swap in [200, 201, 202] {
+        set_label(&mut shadow, &label(100, Some(swap), 2));
+    }
+    set_label(&mut shadow, &label(101, None, 1));
+    assert_eq!((shadow.labels(), shadow.waiting()), (2, 2));
+    assert_eq!(taken(&mut shadow), [(100, 2), (101, 1)]);
+    let found = shadow.find_label(100).unwrap();
+    assert_eq!(found.hops[0].labels[..], (202_u32 << 12).to_be_bytes());
+    // What the list has as it was is not taken again; what it does not name is gone.
+    shadow.begin();
+    set_label(&mut shadow, &label(100, Some(202), 2));
+    set_label(&mut shadow, &label(102, None, 1));
+    end(&mut shadow);
+    assert_eq!(taken(&mut shadow), [(101, 0), (102, 1)]);
+    // A list that ends early removes nothing.
+    shadow.begin();
+    abandon(&mut shadow);
+    shadow.begin();
+    set_label(&mut shadow, &label(100, Some(202), 2));
+    set_label(&mut shadow, &label(102, None, 1));
+    end(&mut shadow);
+    assert_eq!((taken(&mut shadow), shadow.labels()), (vec![], 2));
+    let payload = label(100, Some(202), 2);
+    shadow.delete_label(&LabelMessage::parse(&payload).unwrap());
+    assert!(!shadow.is_doubtful);
+    shadow.delete_label(&LabelMessage::parse(&payload).unwrap());
+    assert!(shadow.is_doubtful, "it was not known");
+    let (mut walk, mut all) = (shadow.walk(), Visited::default());
+    while shadow.some(&mut walk, &mut all) {}
+    let known: Vec<_> = all.labels.iter().map(|c| (c.label, c.now.is_some())).collect();
+    assert_eq!(known, [(100, false), (102, true)]);
+    shadow.begin();
+    end(&mut shadow);
+    assert_eq!(taken(&mut shadow), [(100, 0), (102, 0)]);
+    assert!(shadow.lists.by_hops.is_empty());
+}
+
+#[test]
+fn reserved_labels_and_more_than_there_is_room_for_are_left_out() {
+    let mut shadow = Shadow::new(Limits { labels: 3, hops: 4, ..Limits::default() });
+    for n in [0, 3, 15] {
+        set_label(&mut shadow, &label(n, None, 1));
+    }
+    assert_eq!((shadow.labels(), shadow.left.unsupported), (0, 3));
+    for n in 16..1000 {
+        set_label(&mut shadow, &label(n, None, 1));
+    }
+    assert_eq!((shadow.labels(), shadow.left.beyond), (3, 981));
+    // Ten thousand hops; one that is known may change.
+    set_label(&mut shadow, &label(16, Some(3000), 1500));
+    assert_eq!(taken(&mut shadow)[0], (16, 4));
+    assert_eq!((shadow.labels(), shadow.left.beyond), (3, 982));
+    // One that the kernel does not use any more, as its hops are dead.
+    let mut dead = label(16, None, 1);
+    dead.truncate(12 + 8);
+    set_label(&mut shadow, &dead);
+    assert_eq!((taken(&mut shadow), shadow.labels()), (vec![(16, 0)], 2));
+}
+
+#[test]
+fn labels_over_a_link_are_offered() {
+    let mut shadow = Shadow::new(Limits::default());
+    for n in 16..2000 {
+        set_label(&mut shadow, &label(n, Some(n), 1 + n % 2));
+    }
+    assert_eq!(taken(&mut shadow).len(), 1984);
+    let over = shadow.offer([Some(2)].into());
+    offer(&mut shadow, &over);
+    assert_eq!(taken(&mut shadow).len(), 992);
+    let all = shadow.offer([None].into());
+    offer(&mut shadow, &all);
+    assert_eq!(shadow.take(100).labels.len(), 100);
+    assert_eq!(shadow.waiting(), 1884);
+}
+
+/// Hops of IPv6 to one router may differ by their labels alone.
+#[test]
+fn a_hop_that_goes_is_the_one_with_its_labels() {
+    let hop = |label: u32| {
+        let attributes = message(&[], |w| {
+            w.bytes(5, &[0x20; 16]).u16(21, 1).nest(22, |w| {
+                w.bytes(1, &(label << 12).to_be_bytes());
+            });
+        });
+        let length = (8 + attributes.len()) as u16;
+        [&length.to_ne_bytes()[..], &[0, 0], &7_u32.to_ne_bytes(), &attributes].concat()
+    };
+    let route = |labels: &[u32]| {
+        message(&[10, 64, 0, 0, 254, 186, 0, 1, 0, 0, 0, 0], |w| {
+            let hops: Vec<u8> = labels.iter().flat_map(|label| hop(*label)).collect();
+            w.bytes(1, &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).bytes(9, &hops);
+        })
+    };
+    let mut shadow = Shadow::new(Limits::default());
+    shadow.add(Placing::Only, &RouteMessage::parse(&route(&[100, 200])).unwrap());
+    shadow.delete(&RouteMessage::parse(&route(&[200])).unwrap());
+    let taken = shadow.take(10).routes;
+    let Some(super::Used { hops: super::Hops::These(hops), .. }) = &taken[0].now else { panic!() };
+    assert_eq!(hops.len(), 1);
+    assert_eq!(hops[0].labels[..], (100_u32 << 12).to_be_bytes());
 }
