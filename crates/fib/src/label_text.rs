@@ -66,7 +66,10 @@ pub(crate) fn write_labels(labels: &Labels, f: &mut fmt::Formatter<'_>) -> fmt::
             write!(f, " exp {}", mark.class)?;
         }
     }
-    if labels.mode() == Mode::Uniform { f.write_str(" uniform") } else { Ok(()) }
+    match labels.mode() {
+        Mode::Pipe => Ok(()),
+        mode => write!(f, " {}", mode.word()),
+    }
 }
 
 impl Labels {

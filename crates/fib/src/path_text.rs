@@ -18,6 +18,8 @@ pub enum LookIn {
     Own,
     /// Tables of a version of IP.
     Ip(Version),
+    /// Tables of the version that the packet behind a label has. No words lead there.
+    AnyIp,
     /// Tables of MPLS.
     Mpls,
 }
@@ -61,7 +63,7 @@ impl<I> Place<I> {
     pub fn kind(&self) -> Option<PathKind> {
         match self {
             Place::NextHop { .. } | Place::Interface(_) | Place::Label(_) => Some(PathKind::Normal),
-            Place::Lookup(LookIn::Mpls, _) | Place::Layer2 { .. } => None,
+            Place::Lookup(LookIn::Mpls | LookIn::AnyIp, _) | Place::Layer2 { .. } => None,
             Place::Lookup(_, table) => Some(PathKind::Lookup(*table)),
             Place::Receive(..) => Some(PathKind::InterfaceRx),
             Place::Group(number) => Some(PathKind::Group(*number)),
@@ -99,6 +101,7 @@ impl<I> Place<I> {
             Place::Lookup(LookIn::Own, _) => "lookup in table",
             Place::Lookup(LookIn::Ip(Version::V4), _) => "ip4-lookup-in-table",
             Place::Lookup(LookIn::Ip(Version::V6), _) => "ip6-lookup-in-table",
+            Place::Lookup(LookIn::AnyIp, _) => "ip-lookup-in-table",
             Place::Lookup(LookIn::Mpls, _) => "mpls-lookup-in-table",
             Place::Receive(Version::V4, _) => "rx-ip4",
             Place::Receive(Version::V6, _) => "rx-ip6",

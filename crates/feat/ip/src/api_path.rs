@@ -117,7 +117,7 @@ pub fn write(path: &PathText<SwIfIndex>, own: Version, table: TableId) -> FibPat
         Place::Lookup(of, table) => {
             out.table_id = table.get();
             out.proto = match of {
-                LookIn::Own => out.proto,
+                LookIn::Own | LookIn::AnyIp => out.proto,
                 LookIn::Ip(version) => proto(version),
                 LookIn::Mpls => FibPathNhProto::MPLS,
             };
@@ -186,7 +186,7 @@ fn labels(p: &FibPath) -> Result<Labels, Retval> {
 fn put_labels(p: &mut FibPath, labels: &Labels) {
     for (to, (label, mark)) in p.label_stack.iter_mut().zip(labels.iter()) {
         (to.label, to.ttl, to.exp) = (label.get(), mark.ttl, mark.class);
-        to.is_uniform = (labels.mode() == Mode::Uniform).into();
+        to.is_uniform = (labels.mode() != Mode::Pipe).into();
     }
     p.n_labels = labels.as_slice().len() as u8;
 }

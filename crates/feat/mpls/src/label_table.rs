@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use thalweg_fib::rib::Mode;
 use thalweg_fib::{Dpo, TableId, Version};
 use thalweg_tables::SparseArray;
 use thalweg_wire::mpls::{Entry, Label};
@@ -39,25 +40,42 @@ impl std::fmt::Display for Key {
 pub struct Behind {
     /// Its version.
     pub version: Version,
-    /// True if the packet takes over TTL and class of the label.
-    pub uniform: bool,
+    /// What the packet takes over of the label: nothing, TTL and class, or the TTL.
+    pub mode: Mode,
 }
 
 impl Behind {
     /// A packet that stays as it is.
     pub(crate) const fn of(version: Version) -> Behind {
-        Behind { version, uniform: false }
+        Behind { version, mode: Mode::Pipe }
     }
 
     /// Returns the bits in the place of the label.
     const fn bits(self) -> u32 {
-        self.version as u32 | (self.uniform as u32) << 1
+        self.version as u32 | mode_bits(self.mode) << 1
     }
 
     #[inline(always)]
     const fn from_bits(bits: u32) -> Behind {
         let version = if bits & 1 == 0 { Version::V4 } else { Version::V6 };
-        Behind { version, uniform: bits & 2 != 0 }
+        Behind { version, mode: mode_of(bits >> 1) }
+    }
+}
+
+const fn mode_bits(mode: Mode) -> u32 {
+    match mode {
+        Mode::Pipe => 0,
+        Mode::Uniform => 1,
+        Mode::Ttl => 2,
+    }
+}
+
+#[inline(always)]
+const fn mode_of(bits: u32) -> Mode {
+    match bits {
+        0 => Mode::Pipe,
+        1 => Mode::Uniform,
+        _ => Mode::Ttl,
     }
 }
 
@@ -86,6 +104,8 @@ pub enum Action {
     Member(Version, Dpo),
     /// Pop the last label before an IP packet.
     Ip(Behind, To),
+    /// Pop the last label, and look the IP packet up in the table with this number of its version.
+    AnyIp(Mode, TableId),
     /// Pop, and send what is still labelled to an MPLS adjacency.
     Pop(Dpo),
     /// Pop, and the interface receives the Ethernet frame, behind a control word if so.
@@ -120,6 +140,7 @@ impl Action {
             Action::Punt => word(10, 0, 0),
             Action::Drop => word(11, 0, 0),
             Action::ReceiveL2(sw_if, control_word) => word(12, control_word.into(), sw_if),
+            Action::AnyIp(mode, table) => word(13, mode_bits(mode), table.get()),
         }
     }
 
@@ -140,6 +161,7 @@ impl Action {
             9 => Action::LookUpMplsHere,
             10 => Action::Punt,
             12 => Action::ReceiveL2(value, label.get() != 0),
+            13 => Action::AnyIp(mode_of(label.get()), TableId(value)),
             _ => Action::Drop,
         }
     }
@@ -217,12 +239,15 @@ impl Tables {
 mod tests {
     use super::*;
 
+    const MODES: [Mode; 3] = [Mode::Pipe, Mode::Uniform, Mode::Ttl];
+
     #[test]
     fn actions_fit_a_word() {
         let (label, dpo, table) = (Label(0xf_fffe), Dpo(0xf_ffff), TableId(u32::MAX));
         let hows = [Version::V4, Version::V6]
             .into_iter()
-            .flat_map(|version| [false, true].map(|uniform| Behind { version, uniform }));
+            .flat_map(|version| MODES.map(|mode| Behind { version, mode }));
+        let any_ip = MODES.map(|mode| Action::AnyIp(mode, table));
         let of_ip = hows.flat_map(|how| {
             [To::Sent(dpo), To::LookedUp(table), To::Here, To::Received(u32::MAX)]
                 .map(|to| Action::Ip(how, to))
@@ -243,6 +268,7 @@ mod tests {
         ]
         .into_iter()
         .chain(of_ip)
+        .chain(any_ip)
         {
             let word = action.pack();
             assert_eq!(Action::unpack(word), action);

@@ -1,5 +1,9 @@
 //! Label tables on the main thread: what users have bound, and what it resolves to.
 
+mod found;
+
+pub use found::{need_table, set_found_label};
+
 use crate::error::MplsError;
 use crate::label_table::{Action, Behind, Key, Leaves, Tables, To};
 use crate::resolve::resolve;
@@ -12,7 +16,7 @@ use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_engine::Came;
 use thalweg_feat_ip::table::{Followed, take_touched, unfollow};
-use thalweg_fib::rib::{Path, PathKind, WatchedRoutes};
+use thalweg_fib::rib::{Path, PathKind, Source, WatchedRoutes};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LabelStep, RouteBook, Routes, TableId, Version};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
@@ -27,6 +31,14 @@ const SLICE: Duration = Duration::from_millis(1);
 /// Labels released between two looks at the clock.
 const AT_ONCE: usize = 64;
 
+/// A label table was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelTableDeleted(pub TableId);
+
+/// An interface takes labelled packets, or does no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnabledChanged(pub SwIfIndex);
+
 /// A bound label.
 #[derive(Debug)]
 struct Route {
@@ -37,6 +49,17 @@ struct Route {
     action: Action,
     /// Paths that lead to the action's object, and the family whose routes they follow.
     held: Option<(Version, Followed)>,
+    /// Origin of the paths.
+    source: Source,
+    /// Paths of the kernel, in whose place a user has written these.
+    under: Option<Under>,
+}
+
+/// Paths of a label that another source has taken the place of.
+#[derive(Debug)]
+struct Under {
+    source: Source,
+    vias: Vec<Via>,
 }
 
 /// A label, for display.
@@ -50,12 +73,18 @@ pub struct LabelView {
     pub bound: Option<Bound>,
     /// The action on its packets.
     pub action: Action,
+    /// Origin of its paths.
+    pub source: Source,
+    /// Origin of other paths, which it does not follow.
+    pub under: Option<Source>,
 }
 
 struct Table {
     leaves: Arc<Leaves>,
     name: String,
     routes: BTreeMap<Key, Route>,
+    /// A user has added it; otherwise labels of the kernel need it.
+    is_written: bool,
 }
 
 /// MPLS on the main thread.
@@ -129,7 +158,9 @@ impl Routes for Steps {
             Action::Member(..) => Some(LabelStep::ByMember),
             Action::LookUpMpls(next) => Some(LabelStep::LookedUp(next.get())),
             Action::LookUpMplsHere => Some(LabelStep::LookedUp(table)),
-            Action::Ip(..) | Action::Pop(_) | Action::ReceiveL2(..) => Some(LabelStep::Popped),
+            Action::Ip(..) | Action::AnyIp(..) | Action::Pop(_) | Action::ReceiveL2(..) => {
+                Some(LabelStep::Popped)
+            }
         }
     }
 
@@ -171,6 +202,12 @@ impl Mpls {
         self.tables.contains_key(&id)
     }
 
+    /// Returns whether a user has added a table: others are there for labels of the kernel.
+    #[must_use]
+    pub fn is_written(&self, id: TableId) -> bool {
+        self.tables.get(&id).is_some_and(|table| table.is_written)
+    }
+
     /// Number of labels of a table, with bottoms counted apart.
     #[must_use]
     pub fn len(&self, id: TableId) -> usize {
@@ -203,6 +240,8 @@ impl Mpls {
             vias: route.vias.clone(),
             bound: route.bound,
             action: route.action,
+            source: route.source,
+            under: route.under.as_ref().map(|under| under.source),
         })
     }
 
@@ -235,19 +274,10 @@ pub fn add_table(c: &mut Control, id: TableId, name: Option<&str>) -> Result<(),
         if let Some(name) = name {
             name.clone_into(&mut table.name);
         }
+        table.is_written = true;
         return Ok(());
     }
-    if mpls.tables.len() >= MAX_TABLES {
-        return Err(MplsError::TooManyTables);
-    }
-    let leaves = Arc::new(Leaves::default());
-    let mut routes = BTreeMap::new();
-    for (key, action) in reserved() {
-        leaves.set(key, action);
-        routes.insert(key, Route::reserved(action));
-    }
-    mpls.tables.insert(id, Table { leaves, name: name.unwrap_or_default().to_owned(), routes });
-    mpls.publish(c);
+    mpls.new_table(c, id, name.unwrap_or_default(), true)?;
     drop(mpls);
     c.publish(Came);
     Ok(())
@@ -279,6 +309,7 @@ pub fn del_table(c: &mut Control, id: TableId) -> Result<(), MplsError> {
     if idle {
         release_some(c);
     }
+    c.publish(LabelTableDeleted(id));
     Ok(())
 }
 
@@ -316,6 +347,7 @@ pub fn set_enabled(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), Mp
     };
     if change {
         set_feature(c, sw_if, !on);
+        c.publish(EnabledChanged(sw_if));
     }
     Ok(())
 }
@@ -337,13 +369,14 @@ pub fn add_label(
     let mpls = c.state::<Mpls>();
     let mut mpls = mpls.borrow_mut();
     mpls.check_unbound(id, key)?;
-    let before = mpls.table_mut(id)?.routes.get(&key).map(|r| r.vias.clone()).unwrap_or_default();
+    let before = mpls.table_mut(id)?.routes.get(&key).filter(|r| r.is_written());
+    let before = before.map(|r| r.vias.clone()).unwrap_or_default();
     let mut all = vias;
     if !replace && all.iter().all(is_normal) {
         let keep = before.into_iter().filter(|o| is_normal(o) && !all.iter().any(|v| v.is_same(o)));
         all.extend(keep.collect::<Vec<_>>());
     }
-    mpls.put(c, id, key, all, None)
+    mpls.put(c, id, key, all, Owner::USER)
 }
 
 /// Unbinds a label from paths, or altogether if none are given.
@@ -355,7 +388,7 @@ pub fn del_label(c: &Control, id: TableId, key: Key, vias: &[Via]) -> Result<(),
     let mut mpls = mpls.borrow_mut();
     mpls.check_unbound(id, key)?;
     let table = mpls.table_mut(id)?;
-    let route = table.routes.get(&key).filter(|route| !route.vias.is_empty());
+    let route = table.routes.get(&key).filter(|r| r.is_written() && !r.vias.is_empty());
     let mut left = match route {
         Some(route) => route.vias.clone(),
         None => return Err(MplsError::NoLabel(key.to_string(), id)),
@@ -371,7 +404,7 @@ pub fn del_label(c: &Control, id: TableId, key: Key, vias: &[Via]) -> Result<(),
         mpls.remove(c, id, key);
         return Ok(());
     }
-    mpls.put(c, id, key, left, None)
+    mpls.put(c, id, key, left, Owner::USER)
 }
 
 /// Takes an interface that goes out of the paths of its labels for about a millisecond; returns
@@ -388,17 +421,21 @@ fn leave_interface(c: &mut Control, sw_if: SwIfIndex) -> bool {
         }
         for (_, id, key) in all {
             mpls.by_interface.remove(&(sw_if, id, key));
-            let Some(route) = mpls.tables.get(&id).and_then(|t| t.routes.get(&key)) else {
+            let Some(route) = mpls.tables.get_mut(&id).and_then(|t| t.routes.get_mut(&key)) else {
                 continue;
             };
-            let others = |via: &&Via| via.sw_if() != Some(sw_if);
-            let left: Vec<Via> = route.vias.iter().filter(others).copied().collect();
+            let others = |via: &Via| via.sw_if() != Some(sw_if);
+            if let Some(under) = &mut route.under {
+                under.vias.retain(others);
+            }
+            let left: Vec<Via> = route.vias.iter().filter(|via| others(via)).copied().collect();
             if left.len() == route.vias.len() {
                 continue;
             }
-            let bound = route.bound;
+            let owner = Owner { bound: route.bound, source: route.source };
+            let is_empty = left.is_empty() && owner.bound.is_none();
             // The remaining paths were there before: they resolve.
-            if (left.is_empty() && bound.is_none()) || mpls.put(c, id, key, left, bound).is_err() {
+            if is_empty || mpls.put(c, id, key, left, owner).is_err() {
                 mpls.remove(c, id, key);
             }
         }
@@ -420,7 +457,7 @@ pub fn bind(c: &mut Control, id: TableId, label: Label, to: Bound) -> Result<(),
     let table = mpls.table_mut(id)?;
     for eos in [false, true] {
         let key = Key { label, eos };
-        let Some(route) = table.routes.get(&key) else { continue };
+        let Some(route) = table.routes.get(&key).filter(|r| r.is_written()) else { continue };
         let what = match route.bound {
             Some(bound) if bound == to => return Ok(()),
             Some(bound) => bound.prefix(),
@@ -500,11 +537,62 @@ fn note_change(c: &Control, id: TableId, key: Key) {
 impl Route {
     /// A label that every table has.
     fn reserved(action: Action) -> Route {
-        Route { vias: Vec::new(), bound: None, action, held: None }
+        let (vias, source) = (Vec::new(), Source::Default);
+        Route { vias, bound: None, action, held: None, source, under: None }
+    }
+
+    /// Returns whether a user has written it, or every table has it.
+    fn is_written(&self) -> bool {
+        !is_of_kernel(self.source)
+    }
+
+    /// Interfaces of its paths, and of those that it has taken the place of.
+    fn sw_ifs(&self) -> impl Iterator<Item = SwIfIndex> {
+        let under = self.under.iter().flat_map(|under| &under.vias);
+        self.vias.iter().chain(under).filter_map(Via::sw_if)
     }
 }
 
+fn is_of_kernel(source: Source) -> bool {
+    matches!(source, Source::KernelStatic | Source::KernelDynamic)
+}
+
+/// Origin of a label's paths.
+#[derive(Clone, Copy)]
+struct Owner {
+    bound: Option<Bound>,
+    source: Source,
+}
+
+impl Owner {
+    /// Paths that a user has written.
+    const USER: Owner = Owner { bound: None, source: Source::Static };
+}
+
 impl Mpls {
+    /// Makes a table.
+    fn new_table(
+        &mut self,
+        c: &Control,
+        id: TableId,
+        name: &str,
+        is_written: bool,
+    ) -> Result<(), MplsError> {
+        if self.tables.len() >= MAX_TABLES {
+            return Err(MplsError::TooManyTables);
+        }
+        let leaves = Arc::new(Leaves::default());
+        let mut routes = BTreeMap::new();
+        for (key, action) in reserved() {
+            leaves.set(key, action);
+            routes.insert(key, Route::reserved(action));
+        }
+        let name = name.to_owned();
+        self.tables.insert(id, Table { leaves, name, routes, is_written });
+        self.publish(c);
+        Ok(())
+    }
+
     /// Labels that are bound to prefixes, by prefix.
     pub fn bound(&self) -> impl Iterator<Item = (Bound, TableId, Label)> + '_ {
         self.bound.iter().map(|(to, (id, label))| (*to, *id, *label))
@@ -550,11 +638,12 @@ impl Mpls {
                 false => Via::Path(Path::special(PathKind::Drop)),
             };
             let vias = if vias.is_empty() { vec![looked_up] } else { vias.clone() };
-            if let Err(e) = self.put(c, id, key, vias, Some(to)) {
+            let owner = Owner { bound: Some(to), ..Owner::USER };
+            if let Err(e) = self.put(c, id, key, vias, owner) {
                 tracing::warn!("label {key} of {}: {e}", to.prefix());
                 let dropped = vec![Via::Path(Path::special(PathKind::Drop))];
                 // A drop needs no room, and cannot fail.
-                let _ = self.put(c, id, key, dropped, Some(to));
+                let _ = self.put(c, id, key, dropped, owner);
             }
         }
     }
@@ -573,7 +662,7 @@ impl Mpls {
         id: TableId,
         key: Key,
         mut vias: Vec<Via>,
-        bound: Option<Bound>,
+        Owner { bound, source }: Owner,
     ) -> Result<(), MplsError> {
         vias.sort_unstable();
         for via in &vias {
@@ -587,8 +676,16 @@ impl Mpls {
         let (action, held) = resolve(c, key, &vias, bound)?;
         let table = self.tables.get_mut(&id).ok_or(MplsError::NoTable(id))?;
         table.leaves.set(key, action);
-        let used: Vec<SwIfIndex> = vias.iter().filter_map(Via::sw_if).collect();
-        let old = table.routes.insert(key, Route { vias, bound, action, held });
+        let mut old = table.routes.remove(&key);
+        let under = match &mut old {
+            _ if is_of_kernel(source) => None,
+            Some(old) if old.is_written() => old.under.take(),
+            Some(old) => Some(Under { source: old.source, vias: old.vias.clone() }),
+            None => None,
+        };
+        let route = Route { vias, bound, action, held, source, under };
+        let used: Vec<SwIfIndex> = route.sw_ifs().collect();
+        table.routes.insert(key, route);
         self.release(c, id, key, old);
         self.by_interface.extend(used.into_iter().map(|i| (i, id, key)));
         note_change(c, id, key);
@@ -617,8 +714,18 @@ impl Mpls {
         route.map_or(&[], |route| &route.vias)
     }
 
-    /// Removes a label; one that every table has is as it was at first.
+    /// Removes the paths of a label. It follows those of the kernel again, if there are such; one
+    /// that every table has is as it was at first.
     fn remove(&mut self, c: &Control, id: TableId, key: Key) {
+        let route = self.tables.get_mut(&id).and_then(|table| table.routes.get_mut(&key));
+        let under = route.and_then(|route| route.under.take());
+        if let Some(Under { source, vias }) = under.filter(|under| !under.vias.is_empty()) {
+            let owner = Owner { bound: None, source };
+            match self.put(c, id, key, vias, owner) {
+                Ok(()) => return,
+                Err(e) => tracing::warn!("label {key} of the kernel: {e}"),
+            }
+        }
         let Some(table) = self.tables.get_mut(&id) else { return };
         let first = reserved().into_iter().find(|(k, _)| *k == key).map(|(_, action)| action);
         table.leaves.set(key, first.unwrap_or(Action::Miss));
@@ -633,9 +740,9 @@ impl Mpls {
     /// Releases what a label had, in this table or an earlier one of this number.
     fn release(&mut self, c: &Control, id: TableId, key: Key, old: Option<Route>) {
         let Some(old) = old else { return };
-        for i in old.vias.iter().filter_map(Via::sw_if) {
+        for i in old.sw_ifs() {
             let now = self.tables.get(&id).and_then(|table| table.routes.get(&key));
-            if !now.is_some_and(|route| route.vias.iter().any(|via| via.sw_if() == Some(i))) {
+            if !now.is_some_and(|route| route.sw_ifs().any(|now| now == i)) {
                 self.by_interface.remove(&(i, id, key));
             }
         }

@@ -31,8 +31,8 @@ mod via_labels;
 pub use error::MplsError;
 pub use label_table::{Action, Behind, Key, Leaves, Tables, To};
 pub use labels::{
-    LabelView, MAX_TABLES, Mpls, add_label, add_table, bind, del_label, del_table, set_enabled,
-    unbind,
+    EnabledChanged, LabelTableDeleted, LabelView, MAX_TABLES, Mpls, add_label, add_table, bind,
+    del_label, del_table, need_table, set_enabled, set_found_label, unbind,
 };
 pub use via::{Bound, Via};
 

@@ -57,7 +57,8 @@ pub(crate) fn resolve(
     let version = if key.eos { behind(vias, bound)? } else { Version::V4 };
     let swaps: BTreeSet<Option<Label>> = paths.iter().map(|path| swapped(path).1).collect();
     let alike = swaps.len() == 1;
-    let uniform = paths.iter().all(|path| path.labels.mode() == Mode::Uniform);
+    let modes: BTreeSet<Mode> = paths.iter().map(|path| path.labels.mode()).collect();
+    let mode = modes.first().copied().filter(|_| modes.len() == 1).unwrap_or_default();
     let put_before = |swap| match (alike, swap) {
         (true, None) if key.eos => Before::Packet,
         (true, _) => Before::Labels,
@@ -77,7 +78,7 @@ pub(crate) fn resolve(
     let action = match swaps.first() {
         Some(Some(label)) if alike => Action::Swap(*label, dpo),
         _ if !alike => Action::Member(version, dpo),
-        _ if key.eos => Action::Ip(Behind { version, uniform }, To::Sent(dpo)),
+        _ if key.eos => Action::Ip(Behind { version, mode }, To::Sent(dpo)),
         _ => Action::Pop(dpo),
     };
     Ok((action, Some((version, followed))))
@@ -112,6 +113,7 @@ fn special(c: &Control, key: Key, via: &Via) -> Result<Action, MplsError> {
                 "no label follows the bottom of the stack: `mpls-lookup-in-table' is for `non-eos'";
             return Err(MplsError::Unsuitable(why));
         }
+        Via::AnyIp(table, mode) => return at_bottom(Action::AnyIp(*mode, *table)),
         Via::Layer2 { sw_if, control_word } => {
             if !interface::view(c, *sw_if)?.ethernet {
                 let why = "`l2-input-on' needs an interface of Ethernet frames, such as an \
@@ -126,7 +128,7 @@ fn special(c: &Control, key: Key, via: &Via) -> Result<Action, MplsError> {
                    implicit-null uniform' means something there";
         return Err(MplsError::Unsuitable(why));
     }
-    let how = Behind { version, uniform: path.labels.mode() == Mode::Uniform };
+    let how = Behind { version, mode: path.labels.mode() };
     match path.kind {
         PathKind::Lookup(table) => {
             let serial = match version {

@@ -9,7 +9,7 @@ use thalweg_config::declare::{
 };
 use thalweg_feat_ip::{Path, PathKind};
 use thalweg_fib::path_words::path_of;
-use thalweg_fib::rib::Labels;
+use thalweg_fib::rib::{Labels, Source};
 use thalweg_fib::{LookIn, PathText, Place, TableId, Version, label_of, label_text};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
@@ -172,11 +172,16 @@ impl Section<Control> for Settings {
         for (id, name) in mpls.tables() {
             let table = id.to_string();
             let at = ["thalweg", "mpls-tables", &table];
-            out.put(&at, Value::Map(Default::default()));
+            // One that was made for the labels of others goes without saying.
+            if mpls.is_written(id) {
+                out.put(&at, Value::Map(Default::default()));
+            }
             if !name.is_empty() {
                 out.put(&[at[0], at[1], at[2], "name"], name);
             }
-            let own = |view: &LabelView| !view.vias.is_empty() && view.bound.is_none();
+            let own = |view: &LabelView| {
+                !view.vias.is_empty() && view.bound.is_none() && view.source == Source::Static
+            };
             for view in mpls.labels(id, Label(0)).filter(own) {
                 let key = key_text(view.key, '/');
                 let place = [at[0], at[1], at[2], "labels", &key];

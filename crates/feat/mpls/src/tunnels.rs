@@ -225,7 +225,7 @@ const NO_WAY: &str = "a path of a tunnel is one to a next hop, or `via-label <la
 pub fn path(via: Via) -> Result<Path, MplsError> {
     match via {
         Via::Path(path) => Ok(path),
-        Via::Ip6(_) | Via::Mpls(_) | Via::Layer2 { .. } => Err(MplsError::Unsuitable(NO_WAY)),
+        _ => Err(MplsError::Unsuitable(NO_WAY)),
     }
 }
 

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::table::watch;
 use thalweg_feat_ip::{Ip, RouteError};
-use thalweg_fib::rib::{Labels, Path, PathKind};
+use thalweg_fib::rib::{Labels, Mode, Path, PathKind};
 use thalweg_fib::{LookIn, PathText, Place, TableId, Version};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
-use thalweg_wire::mpls::Label;
+use thalweg_wire::mpls::{Label, label};
 
 /// A path of a label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -19,6 +19,9 @@ pub enum Via {
     Ip6(Path),
     /// The next label is looked up in a table.
     Mpls(TableId),
+    /// The IP packet behind the bottom is looked up in the table with this number of its version,
+    /// with what it takes over of the label. Linux has such paths.
+    AnyIp(TableId, Mode),
     /// The Ethernet frame behind the bottom is received by an interface: the end of a pseudowire.
     Layer2 {
         /// The interface.
@@ -55,9 +58,22 @@ impl Via {
             Via::Path(path) => PathText::of(&path, Version::V4),
             Via::Ip6(path) => PathText::of(&path, Version::V6),
             Via::Mpls(table) => PathText::to(Place::Lookup(LookIn::Mpls, table)),
+            Via::AnyIp(table, mode) => PathText {
+                labels: Via::popped(mode),
+                ..PathText::to(Place::Lookup(LookIn::AnyIp, table))
+            },
             Via::Layer2 { sw_if, control_word } => {
                 PathText::to(Place::Layer2 { interface: sw_if, control_word })
             }
+        }
+    }
+
+    /// Returns the labels of a path by which a label is popped in this mode.
+    #[must_use]
+    pub fn popped(mode: Mode) -> Labels {
+        match mode {
+            Mode::Pipe => Labels::NONE,
+            mode => Labels::new(&[label::IMPLICIT_NULL]).unwrap_or_default().in_mode(mode),
         }
     }
 
@@ -70,7 +86,7 @@ impl Via {
         match self {
             Via::Path(path) | Via::Ip6(path) => path.sw_if,
             Via::Layer2 { sw_if, .. } => Some(*sw_if),
-            Via::Mpls(_) => None,
+            Via::Mpls(_) | Via::AnyIp(..) => None,
         }
     }
 
@@ -78,7 +94,7 @@ impl Via {
     pub(crate) fn via_label(&self) -> Option<Label> {
         match self {
             Via::Path(path) => path.via_label,
-            Via::Ip6(_) | Via::Mpls(_) | Via::Layer2 { .. } => None,
+            Via::Ip6(_) | Via::Mpls(_) | Via::AnyIp(..) | Via::Layer2 { .. } => None,
         }
     }
 

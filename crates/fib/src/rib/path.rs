@@ -196,6 +196,7 @@ impl Mode {
         match self {
             Mode::Pipe => "pipe",
             Mode::Uniform => "uniform",
+            Mode::Ttl => "ttl",
         }
     }
 }
@@ -239,6 +240,9 @@ pub enum Mode {
     Pipe,
     /// TTL and class are copied from the packet behind, and go back there with the last label.
     Uniform,
+    /// The TTL goes back with the last label, and the packet keeps its class, as Linux has it. No
+    /// labels are put before packets in this mode.
+    Ttl,
 }
 
 /// Content behind a stack of labels.

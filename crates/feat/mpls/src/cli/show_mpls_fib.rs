@@ -5,6 +5,7 @@ use crate::{LabelView, Mpls, MplsError, Via};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
 use thalweg_feat_ip::{PathKind, label_arg};
+use thalweg_fib::rib::Mode;
 use thalweg_fib::{Dpo, Forwarding, LookIn, PathText, Place, TableId, label_text};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
@@ -149,12 +150,17 @@ fn place_text(c: &Control, via: &Via) -> String {
     }
 }
 
+/// Word for who has bound a label.
+fn source(view: &LabelView) -> &'static str {
+    if view.vias.is_empty() { "special" } else { view.source.word() }
+}
+
 fn text(c: &Control, id: TableId, view: &LabelView) -> String {
     let (key, n) = (view.key, view.key.label);
     let index = n.get() << 1 | u32::from(key.eos);
     let mut lines = vec![format!("{key}/21 fib:{id} index:{index} locks:2")];
-    let source = if view.vias.is_empty() { "special" } else { "CLI" };
-    lines.push(format!("  {source} refs:1 src-flags:added,contributing,active,"));
+    lines.push(format!("  {} refs:1 src-flags:added,contributing,active,", source(view)));
+    lines.extend(view.under.map(|under| format!("  {} refs:1 src-flags:added,", under.word())));
     if let Some(bound) = view.bound {
         let table = bound.version().table_name(bound.table());
         lines.push(format!("    bound to {} in {table}", bound.prefix()));
@@ -232,7 +238,7 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
             let line = |(i, e): (usize, String)| {
                 let labels = view.vias.get(i).and_then(|via| match via {
                     Via::Path(p) => p.labels.sent().as_slice().last().copied(),
-                    Via::Ip6(_) | Via::Mpls(_) | Via::Layer2 { .. } => None,
+                    _ => None,
                 });
                 let label = labels.filter(|_| matches!(view.action, Action::Member(..)));
                 let label = label.map_or_else(String::new, |l| swapped(l) + " ");
@@ -241,6 +247,10 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
             [head(ends.len())].into_iter().chain(ends.into_iter().enumerate().map(line)).collect()
         }
         Action::Ip(how, to) => vec![head(1), format!("    [0] [@0]: {}", behind(c, how, to))],
+        Action::AnyIp(mode, id) => {
+            let text = format!("    [0] [@0]: dst-address,unicast lookup in ip-VRF:{id}");
+            vec![head(1), in_mode(text, mode)]
+        }
         Action::ReceiveL2(sw_if, _) => {
             let name = c.interface_name(thalweg_device::SwIfIndex(sw_if));
             vec![head(1), format!("    [0] [@0]: interface-rx-dpo: {name} ethernet")]
@@ -275,7 +285,11 @@ fn behind(c: &Control, how: Behind, to: To) -> String {
         }
         To::Sent(dpo) => format!("dpo-idx {dpo}"),
     };
-    if how.uniform { text + " uniform" } else { text }
+    in_mode(text, how.mode)
+}
+
+fn in_mode(text: String, mode: Mode) -> String {
+    if mode == Mode::Pipe { text } else { format!("{text} {}", mode.word()) }
 }
 
 fn as_json(c: &Control, view: &LabelView) -> Value {
@@ -289,6 +303,7 @@ fn as_json(c: &Control, view: &LabelView) -> Value {
                 named.place.listed()
             }
             Via::Mpls(_) => "mpls-lookup",
+            Via::AnyIp(..) => named.place.listed(),
             Via::Layer2 { control_word, .. } => {
                 path["control_word"] = (*control_word).into();
                 "l2-input"
@@ -300,6 +315,7 @@ fn as_json(c: &Control, view: &LabelView) -> Value {
     json!({
         "label": view.key.label.get(),
         "eos": view.key.eos,
+        "source": source(view),
         "bound_to": view.bound.map(|bound| {
             json!({ "prefix": bound.prefix(), "table": bound.table().get() })
         }),

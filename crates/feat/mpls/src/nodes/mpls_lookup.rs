@@ -13,6 +13,7 @@ use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, IcmpCause, LabelsChanged, PktMut, Rows};
 use thalweg_device::SwIfIndex;
 use thalweg_engine::punt::Punt;
+use thalweg_fib::rib::Mode;
 use thalweg_fib::{Counted, Dpo, DpoTable, Kind, MAX_REWRITE, ObjectCounters, Version};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -47,6 +48,7 @@ thalweg_graph::errors! {
     DOWN: Error, DEV_READY, "next-hop interface is down";
     UNRESOLVED: Error, HOST_UNREACHABLE, "next hop of the mpls label leads nowhere";
     DEPTH: Error, MPLS_PARSING, "too many mpls look-ups of one packet";
+    NOT_IP: Error, IP_HEADER_CORRUPTED, "no ip packet after the last mpls label";
 }
 
 /// The declaration.
@@ -98,6 +100,21 @@ pub(crate) fn hash(data: &[u8]) -> u32 {
     let is_ip = |ip: &&[u8]| ip.first().is_some_and(|b| matches!(b >> 4, 4 | 6));
     let inner = ip.filter(is_ip).and_then(five_tuple).map_or(0, |t| t.hash32());
     hash ^ inner
+}
+
+/// Gives the last label the class that the IP packet behind it has, which thus keeps it when it
+/// takes over what the label has.
+fn keep_class(p: &mut PktMut<'_>, entry: Entry) -> Entry {
+    let class = match p.data().get(ENTRY_LEN..) {
+        Some([first, tos, ..]) if first >> 4 == 4 => tos >> 5,
+        Some([first, ..]) if first >> 4 == 6 => first << 4 >> 5,
+        _ => return entry,
+    };
+    let entry = Entry::new(entry.label(), class, entry.is_bottom(), entry.ttl());
+    if let Some(word) = p.data_mut().first_chunk_mut() {
+        *word = entry.0.to_be_bytes();
+    }
+    entry
 }
 
 impl MplsLookup {
@@ -214,13 +231,18 @@ impl MplsLookup {
             Version::V4 => [IP4, IP4_UNIFORM, IP4_TABLE, IP4_HERE, IP4_RECEIVED],
             Version::V6 => [IP6, IP6_UNIFORM, IP6_TABLE, IP6_HERE, IP6_RECEIVED],
         };
-        if let (To::Sent(dpo), true) = (to, how.uniform) {
+        let entry = match how.mode {
+            Mode::Ttl => keep_class(p, entry),
+            _ => entry,
+        };
+        let uniform_here = how.mode != Mode::Pipe;
+        if let (To::Sent(dpo), true) = (to, uniform_here) {
             // The node reads the label.
             p.set_aux(dpo.get());
             return uniform;
         }
         p.pull(ENTRY_LEN);
-        if how.uniform {
+        if uniform_here {
             take_over(p.data_mut(), entry);
         }
         match to {
@@ -360,6 +382,14 @@ impl MplsLookup {
                     return self.to(p, dpo, popped + 1);
                 }
                 Action::Ip(how, to) => return self.pop_last(p, entry, how, to),
+                Action::AnyIp(mode, table) => {
+                    let version = match p.data().get(ENTRY_LEN).map(|b| b >> 4) {
+                        Some(4) => Version::V4,
+                        Some(6) => Version::V6,
+                        _ => return Verdict::drop(NOT_IP),
+                    };
+                    return self.pop_last(p, entry, Behind { version, mode }, To::LookedUp(table));
+                }
                 Action::ReceiveL2(sw_if, control_word) => {
                     p.pull(ENTRY_LEN);
                     p.set_rx_if(SwIfIndex(sw_if));

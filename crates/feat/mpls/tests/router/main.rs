@@ -4,6 +4,7 @@
 
 mod answers;
 mod attacks;
+mod found;
 mod ip6;
 mod lab;
 mod labels;
