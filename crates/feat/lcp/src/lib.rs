@@ -56,6 +56,7 @@ pub static FEATURE: Feature = Feature {
         &thalweg_feat_ip::FEATURE,
         &thalweg_feat_ip4::FEATURE,
         &thalweg_feat_ip6::FEATURE,
+        &thalweg_feat_mpls::FEATURE,
         &thalweg_feat_neighbor::FEATURE,
     ],
     nodes: nodes::NODES,

@@ -54,6 +54,7 @@ const HOST: Features = &[
     ("ip4-multicast", "linux-cp-xc-ip4"),
     ("ip6-unicast", "linux-cp-xc-ip6"),
     ("ip6-multicast", "linux-cp-xc-ip6"),
+    ("mpls-input", "linux-cp-xc-mpls"),
     ("arp", "linux-cp-arp-host"),
 ];
 /// Features of an interface with a TUN twin.

@@ -1,6 +1,6 @@
 //! `show lcp routes`.
 
-use crate::routes::{self, MOST_SHOWN, RoutesView};
+use crate::routes::{self, Destinations, MOST_SHOWN, RoutesView, Unresolved};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -20,9 +20,10 @@ fn lines(n: &RoutesView, out: &mut Output) {
     let s = &n.state;
     let complete = if s.complete { "" } else { " (the first list is not complete)" };
     out.line(format_args!(
-        "netns {}: {} routes, {} next-hop objects, {} changes wait{complete}",
+        "netns {}: {} routes, {} labels, {} next-hop objects, {} changes wait{complete}",
         name(n),
         s.routes,
+        s.labels,
         s.objects,
         s.waiting
     ));
@@ -55,6 +56,7 @@ fn row(n: &RoutesView) -> Value {
         "netns": n.name,
         "complete": s.complete,
         "routes": s.routes,
+        "labels": s.labels,
         "objects": s.objects,
         "waiting": s.waiting,
         "notices": s.counters.notices,
@@ -111,20 +113,32 @@ impl Command<Control> for ShowLcpRoutes {
             return Ok(Outcome::Done);
         }
         let (some, count) = routes::unresolved(c);
-        for route in &some {
-            let (ip, bits) = route.destination;
-            let of = format!("netns {} table {}", route.namespace, route.table);
-            out.line(format_args!("{ip}/{bits} {of}: {}", route.why));
+        for Unresolved { namespace, of, why } in &some {
+            match of {
+                Destinations::Prefix { table, ip, bits } => {
+                    out.line(format_args!("{ip}/{bits} netns {namespace} table {table}: {why}"));
+                }
+                Destinations::Label(label) => {
+                    out.line(format_args!("label {label} netns {namespace}: {why}"));
+                }
+            }
         }
         if count > some.len() {
             out.line(format_args!("{} more; {MOST_SHOWN} are shown", count - some.len()));
         }
-        let rows = some.iter().map(|route| {
+        let rows = some.iter().map(|Unresolved { namespace, of, why }| {
+            let (table, prefix, label) = match of {
+                Destinations::Prefix { table, ip, bits } => {
+                    (Some(table), Some(format!("{ip}/{bits}")), None)
+                }
+                Destinations::Label(label) => (None, None, Some(label)),
+            };
             json!({
-                "netns": route.namespace,
-                "table": route.table,
-                "prefix": format!("{}/{}", route.destination.0, route.destination.1),
-                "reason": route.why,
+                "netns": namespace,
+                "table": table,
+                "prefix": prefix,
+                "label": label,
+                "reason": why,
             })
         });
         out.json(json!({ "count": count, "routes": rows.collect::<Vec<_>>() }));

@@ -16,6 +16,7 @@ pub mod linux_cp_xc_ip4;
 pub mod linux_cp_xc_ip6;
 pub mod linux_cp_xc_l3_ip4;
 pub mod linux_cp_xc_l3_ip6;
+pub mod linux_cp_xc_mpls;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
@@ -32,4 +33,5 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &linux_cp_xc_ip6::NODE,
     &linux_cp_xc_l3_ip4::NODE,
     &linux_cp_xc_l3_ip6::NODE,
+    &linux_cp_xc_mpls::NODE,
 ];

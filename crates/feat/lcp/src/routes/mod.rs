@@ -5,10 +5,13 @@
 //! route that the kernel uses, over the interfaces of the twins. Next-hop objects of the kernel are
 //! numbered groups, so that a change of one is a single change here, however many routes name it.
 //!
+//! Routes of labels are [bound](labels) in the router's label table.
+//!
 //! Routes that the kernel makes for its own addresses are left out, as interfaces have the same.
 //! Routes by links that are no twins, and of kinds that the router does not have, stay in the
 //! kernel alone; [`unresolved`] lists them.
 
+mod labels;
 mod objects;
 
 use crate::options;
@@ -19,18 +22,17 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_device_linux::routes::{
-    Change, Hops, Limits, NextHop, RouteState, RouteWalk, Routes, Used, WAITING_BYTES,
+    Change, Hops, Limits, NextHop, RouteState, RouteWalk, Routes, Used, Visited, WAITING_BYTES,
 };
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_feat_ip::table::set_found_route;
 use thalweg_feat_ip::{
     Ip, Path, PathKind, RouteError, Source, TableDeleted, TableId, Version, add_table,
 };
-use thalweg_fib::rib::Labels;
+use thalweg_feat_mpls::LabelTableDeleted;
 use thalweg_graph::Control;
-use thalweg_netlink::fib::{PROTOCOL_STATIC, RouteKind};
+use thalweg_netlink::fib::{LinkRole, PROTOCOL_STATIC, RouteKind};
 use thalweg_tables::{Address, Prefix};
-use thalweg_wire::mpls::Label;
 
 /// Changes that are taken at once.
 const BATCH: usize = 256;
@@ -81,18 +83,38 @@ pub struct RoutesView {
 pub struct Unresolved {
     /// The namespace's name.
     pub namespace: String,
-    /// Routing table of the kernel.
-    pub table: u32,
     /// Destinations.
-    pub destination: (IpAddr, u8),
+    pub of: Destinations,
     /// The reason.
     pub why: String,
+}
+
+/// Packets that a route of the kernel is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destinations {
+    /// Those to addresses, by a routing table of the kernel.
+    Prefix {
+        /// The table.
+        table: u32,
+        /// An address.
+        ip: IpAddr,
+        /// Its bits that count.
+        bits: u8,
+    },
+    /// Those with a label.
+    Label(u32),
 }
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(KernelRoutes::default());
     // A table that the kernel has stays.
     c.subscribe(|c, _: &TableDeleted| {
+        c.state::<KernelRoutes>().borrow().followed.values().for_each(|of| of.routes.offer(None));
+    });
+    c.subscribe(|c, gone: &LabelTableDeleted| {
+        if gone.0 != labels::TABLE {
+            return;
+        }
         c.state::<KernelRoutes>().borrow().followed.values().for_each(|of| of.routes.offer(None));
     });
 }
@@ -153,7 +175,7 @@ pub(crate) fn twin_gone(c: &mut Control, id: NamespaceId, link: u32, last: bool)
 fn leave(c: &mut Control) {
     let (begin, state) = (Instant::now(), c.state::<KernelRoutes>());
     while begin.elapsed() < SLICE {
-        let mut some = Vec::new();
+        let mut some = Visited::default();
         {
             let leaving = &mut state.borrow_mut().leaving;
             let Some((routes, walk)) = leaving.front_mut() else { return };
@@ -161,8 +183,11 @@ fn leave(c: &mut Control) {
                 leaving.pop_front();
             }
         }
-        for Change { table, destination, .. } in some {
+        for Change { table, destination, .. } in some.routes {
             settle(c, table, destination);
+        }
+        for change in some.labels {
+            labels::settle(c, change.label);
         }
     }
     c.after(Duration::ZERO, leave);
@@ -209,18 +234,24 @@ pub fn unresolved(c: &Control) -> (Vec<Unresolved>, usize) {
     let state = state.borrow();
     let (mut some, mut count) = (Vec::new(), 0);
     for (id, of) in &state.followed {
-        let (mut walk, mut all) = (of.routes.walk(), Vec::new());
+        let mut add = |destinations, why: Option<String>| {
+            let Some(why) = why else { return };
+            count += 1;
+            if some.len() < MOST_SHOWN {
+                some.push(Unresolved { namespace: of.name.clone(), of: destinations, why });
+            }
+        };
+        let (mut walk, mut all) = (of.routes.walk(), Visited::default());
         while of.routes.some(&mut walk, &mut all) {
-            for change in all.drain(..) {
-                let Some(why) = change.now.and_then(|used| why_not(c, &state, *id, &used)) else {
-                    continue;
-                };
-                count += 1;
-                if some.len() < MOST_SHOWN {
-                    let (namespace, table) = (of.name.clone(), change.table);
-                    let destination = change.destination;
-                    some.push(Unresolved { namespace, table, destination, why });
-                }
+            for change in all.routes.drain(..) {
+                let (table, (ip, bits)) = (change.table, change.destination);
+                let why = change.now.and_then(|used| why_not(c, &state, *id, &used));
+                add(Destinations::Prefix { table, ip, bits }, why);
+            }
+            for change in all.labels.drain(..) {
+                let role = |link| of.routes.role(link);
+                let why = change.now.and_then(|now| labels::why_not(c, *id, &now, role));
+                add(Destinations::Label(change.label), why);
             }
         }
     }
@@ -238,11 +269,14 @@ fn why_not(c: &Control, state: &KernelRoutes, id: NamespaceId, used: &Used) -> O
             None => return Some(format!("next-hop object {object} is not known")),
         },
     };
-    if hops.is_empty() || hops.iter().any(|hop| sync::phy_at(c, id, hop.link).is_some()) {
+    let ways: Vec<Result<Path, String>> = hops.iter().map(|hop| path(c, id, state, hop)).collect();
+    if ways.is_empty() || ways.iter().any(Result::is_ok) {
         return None;
     }
-    let links: Vec<String> = hops.iter().map(|hop| hop.link.to_string()).collect();
-    Some(format!("no twin is link {}", links.join(", ")))
+    let mut why: Vec<String> = ways.into_iter().filter_map(Result::err).collect();
+    why.sort();
+    why.dedup();
+    Some(why.join(", "))
 }
 
 /// Takes what has changed in a namespace, for about a millisecond, and goes on later.
@@ -260,7 +294,11 @@ fn take(c: &mut Control, id: NamespaceId) {
         for change in taken.routes {
             apply(c, id, change);
         }
-        state.borrow_mut().counters.taken += count;
+        let labels = taken.labels.len() as u64;
+        for change in taken.labels {
+            labels::apply(c, id, change);
+        }
+        state.borrow_mut().counters.taken += count + labels;
         for object in taken.gone {
             objects::remove(c, id, object);
         }
@@ -327,20 +365,20 @@ fn put(c: &mut Control, table: TableId, to: (IpAddr, u8), route: Option<(&Used, 
         IpAddr::V6(ip) => set(c, table, u128::from(ip), to.1, source, paths),
     };
     if let Err(e) = done {
-        refused(c, to, &e);
+        refused(c, format_args!("{}/{}", to.0, to.1), &e);
         unset(c, table, to, source);
     }
     unset(c, table, to, other);
 }
 
-fn refused(c: &Control, to: (IpAddr, u8), e: &RouteError) {
+fn refused(c: &Control, of: impl std::fmt::Display, e: &dyn std::error::Error) {
     let state = c.state::<KernelRoutes>();
     let counters = &mut state.borrow_mut().counters;
     counters.refused += 1;
     // A million may have the same reason.
     if counters.refused.is_power_of_two() {
         let so_far = counters.refused;
-        tracing::warn!("route {}/{} of the kernel is not taken: {e} ({so_far} so far)", to.0, to.1);
+        tracing::warn!("the kernel's route of {of} is not taken: {e} ({so_far} so far)");
     }
 }
 
@@ -387,20 +425,39 @@ fn paths(c: &mut Control, id: NamespaceId, to: IpAddr, used: &Used) -> Vec<Path>
     }
 }
 
-/// Returns the paths of next hops; those by links that are no twins are left out.
+/// Returns the paths of next hops; those that the router does not have are left out.
 fn paths_of(c: &Control, id: NamespaceId, hops: &[NextHop]) -> Vec<Path> {
+    let state = c.state::<KernelRoutes>();
+    let state = state.borrow();
     let most = hops.iter().map(|hop| hop.weight).max().unwrap_or(1);
     let path = |hop: &NextHop| {
-        let phy = sync::phy_at(c, id, hop.link)?;
-        let labels = labels(&hop.labels)?;
+        let path = path(c, id, &state, hop).ok()?;
         let weight = match u8::try_from(most) {
             Ok(_) => hop.weight.max(1) as u8,
             // Paths have weights of up to 255.
             Err(_) => (u32::from(hop.weight) * 255 / u32::from(most)).max(1) as u8,
         };
-        Some(Path { weight, labels, ..path_by(phy, hop.gateway) })
+        Some(Path { weight, ..path })
     };
     hops.iter().filter_map(path).collect()
+}
+
+/// Returns the path of a next hop, or why it has none: without an address by a VRF, packets are
+/// looked up in its table.
+fn path(c: &Control, id: NamespaceId, state: &KernelRoutes, hop: &NextHop) -> Result<Path, String> {
+    if hop.is_odd {
+        return Err(labels::ODD.into());
+    }
+    let of = state.followed.get(&id);
+    let Some(phy) = sync::phy_at(c, id, hop.link) else {
+        let is_bare = hop.gateway.is_none() && hop.labels.is_empty();
+        return match of.filter(|_| is_bare).map(|of| of.routes.role(hop.link)) {
+            Some(LinkRole::Vrf(table)) => Ok(Path::special(PathKind::Lookup(table_of(table)))),
+            _ => Err(format!("no twin is link {}", hop.link)),
+        };
+    };
+    let ttl = || of.map_or_else(Default::default, |of| of.routes.label_ttl());
+    Ok(Path { labels: labels::imposed(hop, ttl)?, ..path_by(phy, hop.gateway) })
 }
 
 fn path_by(phy: SwIfIndex, gateway: Option<IpAddr>) -> Path {
@@ -408,11 +465,4 @@ fn path_by(phy: SwIfIndex, gateway: Option<IpAddr>) -> Path {
         Some(gateway) => Path::via(gateway, Some(phy)),
         None => Path::connected(phy),
     }
-}
-
-/// Returns the labels of entries of four bytes; `None` if there are too many.
-fn labels(entries: &[u8]) -> Option<Labels> {
-    let (entries, _) = entries.as_chunks::<4>();
-    let all: Vec<Label> = entries.iter().map(|e| Label(u32::from_be_bytes(*e) >> 12)).collect();
-    Labels::new(&all)
 }

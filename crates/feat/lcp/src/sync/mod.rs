@@ -12,6 +12,7 @@
 //! | carrier | always | never |
 //! | MAC address | always | always |
 //! | state, MTU | with `lcp-sync` | always |
+//! | labelled packets taken | with `lcp-sync` | always |
 //! | addresses | with `lcp-sync` | always, as ones that were found: no part of the configuration |
 //! | IPv6 link-local address | never | always |
 //! | VRF | never | always, if the interface has no written addresses |
@@ -21,6 +22,7 @@
 //! written ones stay on the interface, and come back with the twin.
 
 mod addresses;
+mod labels;
 mod neighbours;
 mod seen;
 mod virtuals;
@@ -40,7 +42,9 @@ use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_device_tap as tap;
 use thalweg_engine::Started;
 use thalweg_feat_ip::{AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged};
+use thalweg_feat_mpls::EnabledChanged;
 use thalweg_graph::Control;
+use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{Link, LinkAddress, Port};
 
 /// An address and the length of its prefix.
@@ -56,6 +60,8 @@ struct Known {
     mtu: u32,
     mac: Option<MacAddr>,
     vrf: Option<u32>,
+    /// It takes labelled packets; `None` if the kernel knows none.
+    labels: Option<bool>,
     addresses: BTreeSet<Prefixed>,
     link_local: Option<IpAddr>,
     /// The link that a VLAN link is on.
@@ -178,6 +184,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, _: &Started| start(c));
     c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
     c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
+    c.subscribe(|c, event: &EnabledChanged| wanted::push(c, event.0));
     c.subscribe(|c, event: &FoundDisplacing| {
         if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&event.sw_if) {
             twin.is_displaced = true;
@@ -224,6 +231,7 @@ fn start(c: &mut Control) {
         held
     };
     for phy in held {
+        labels::meet(c, phy);
         wanted::order(c, phy, true);
     }
 }
@@ -345,8 +353,12 @@ fn attach(c: &mut Control, pair: &Pair) {
         }
     }
     by_place.insert(at, pair.phy);
-    twins.insert(pair.phy, Twin { known, is_held: was_there && !*started, ..Twin::at(at) });
+    let is_held = was_there && !*started;
+    twins.insert(pair.phy, Twin { known, is_held, ..Twin::at(at) });
     drop(sync);
+    if !is_held {
+        labels::meet(c, pair.phy);
+    }
     wanted::order(c, pair.phy, true);
     routes::twin_made(c, at.0, namespace.as_ref(), at.1);
 }
@@ -361,8 +373,9 @@ fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
     let job = |port: &Port, _| -> std::io::Result<Option<Known>> {
         let Some(link) = Link::find_by(port, index)? else { return Ok(None) };
         let addresses = LinkAddress::all(port, Some(index))?;
+        let labels = LabelInput::find_by(port, index)?.and_then(|input| input.on);
         // Membership of a VRF is seen first in a report.
-        Ok(Some(seen::known(&link, &addresses, None, None)))
+        Ok(Some(Known { labels, ..seen::known(&link, &addresses, None, None) }))
     };
     tap::ask_host(c, end(pair), job)?.ok().flatten()
 }

@@ -1,7 +1,7 @@
 //! Changes that Linux has made to a twin are made to its interface.
 
 use super::{
-    Known, Prefixed, Sync, Twin, addresses, neighbours, note, pair, virtuals, vlans, wanted,
+    Known, Prefixed, Sync, Twin, addresses, labels, neighbours, note, pair, virtuals, vlans, wanted,
 };
 use crate::options;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
             return;
         }
         let link = seen.link.as_ref();
-        let now = link.map(|link| known(link, &seen.addresses, seen.vrf, seen.lower));
+        let now = link.map(|link| all_known(link, &seen));
         if twin.is_held && now.is_some() {
             twin.known = now;
             return;
@@ -54,7 +54,7 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
         (before, std::mem::take(&mut twin.was_down))
     };
     let Some(link) = &seen.link else { return gone(c, phy, seen.lower.is_some()) };
-    let now = known(link, &seen.addresses, seen.vrf, seen.lower);
+    let now = all_known(link, &seen);
     if let Some(before) = before {
         changed(c, phy, &before, &now, was_down);
     }
@@ -72,6 +72,7 @@ fn excuse(before: &mut Known, now: &Known, refused: &Change) {
     before.up = if refused.up.is_some() { now.up } else { before.up };
     before.mtu = if refused.mtu.is_some() { now.mtu } else { before.mtu };
     before.mac = if refused.mac.is_some() { now.mac } else { before.mac };
+    before.labels = if refused.labels.is_some() { now.labels } else { before.labels };
     for (address, there) in &refused.addresses {
         match there {
             true => before.addresses.remove(address),
@@ -87,7 +88,11 @@ fn excuse(before: &mut Known, now: &Known, refused: &Change) {
     }
 }
 
-/// Returns what is remembered of a link.
+fn all_known(link: &Link, seen: &Seen) -> Known {
+    Known { labels: seen.labels, ..known(link, &seen.addresses, seen.vrf, seen.lower) }
+}
+
+/// Returns what is remembered of a link, but whether it takes labelled packets.
 pub(super) fn known(
     link: &Link,
     addresses: &[LinkAddress],
@@ -101,6 +106,7 @@ pub(super) fn known(
         mtu: link.mtu,
         mac: link.mac.map(MacAddr),
         vrf,
+        labels: None,
         addresses: addresses.iter().filter(usual).map(prefixed).collect(),
         link_local: addresses.iter().find(local).map(|a| a.ip),
         lower,
@@ -129,6 +135,7 @@ fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known, was_dow
         note(c, phy, &format!("the MTU {}", now.mtu), done);
     }
     set_vrf(c, phy, before.vrf, now.vrf);
+    labels::changed(c, phy, before.labels, now.labels);
     // Last, so that an interface that comes up is complete.
     if now.up != before.up && now.up != view.admin_up {
         let done = interface::set_admin(c, phy, now.up);

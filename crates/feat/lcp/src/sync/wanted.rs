@@ -1,6 +1,6 @@
 //! Orders for a twin: what its interface has and it has not.
 
-use super::{Known, Prefixed, Sync, Twin, pair};
+use super::{Known, Prefixed, Sync, Twin, labels, pair};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs};
 use std::collections::BTreeSet;
@@ -72,6 +72,7 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
     let Some(pair) = pair(c, phy) else { return };
     let Ok(view) = interface::view(c, phy) else { return };
     let options = options::get(c);
+    let takes_labels = labels::are_taken(c, phy);
     let wanted = options.sync.then(|| addresses(c, &pair, options.sync_unnumbered));
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
@@ -102,6 +103,10 @@ pub(super) fn order(c: &Control, phy: SwIfIndex, is_new: bool) {
         if mtu > 0 && known.mtu != mtu && denied.mtu != Some(mtu) {
             known.mtu = mtu;
             change.mtu = Some(mtu);
+        }
+        if known.labels == Some(!takes_labels) && denied.labels != Some(takes_labels) {
+            known.labels = Some(takes_labels);
+            change.labels = Some(takes_labels);
         }
     }
     if let Some(wanted) = wanted {
