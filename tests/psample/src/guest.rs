@@ -1,5 +1,6 @@
 //! The guest's part: the first process of a machine that has nothing else, and the scenarios.
 
+use crate::lsps::lsps;
 use crate::twins::twins;
 use crate::vlans::vlans;
 use crate::{FAILED, MODULES, MODULES_DIR, PASSED};
@@ -48,6 +49,7 @@ pub(crate) fn main() -> ExitCode {
         machine.kernel_samples()?;
         vlans()?;
         twins()?;
+        lsps()?;
         machine.end()?;
         kernel_drops()?;
         crate::labels::kernel_router()?;

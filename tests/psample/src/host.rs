@@ -20,6 +20,12 @@ const QEMU: &str = "qemu-system-x86_64";
 const KERNELS: [&str; 2] = ["linux-image-cloud-amd64", "linux-image-amd64"];
 /// Programs of the host's that the guest calls.
 const PROGRAMS: [&str; 4] = ["ip", "tc", "setpriv", "ping"];
+/// Daemons of FRRouting, which has models of its configuration, and a group.
+const FRR: [&str; 4] = ["zebra", "staticd", "ospfd", "ldpd"];
+const FRR_DIR: &str = "/usr/lib/frr";
+const MODELS: &str = "/usr/share/yang";
+const ACCOUNTS: [(&str, &str); 2] =
+    [("/etc/passwd", "root:x:0:0::/:/bin/sh\n"), ("/etc/group", "root:x:0:\nfrrvty:x:9:root\n")];
 
 pub(crate) fn main() -> Result<()> {
     ensure!(
@@ -143,6 +149,7 @@ fn unpacked(cache: &Path) -> Result<Option<Kernel>> {
         "veth",
         "8021q",
         "mpls_router",
+        "mpls_iptunnel",
         "tun",
         "vrf",
         "bonding",
@@ -173,12 +180,29 @@ fn file_system(kernel: &Kernel) -> Result<Vec<u8>> {
         let program = found(name).with_context(|| format!("{name} is missing"))?;
         add_program(&mut archive, &program, &Path::new("/bin").join(name))?;
     }
+    for name in FRR {
+        let program = Path::new(FRR_DIR).join(name);
+        ensure!(program.is_file(), "{} is missing: scripts/setup.sh long", program.display());
+        add_program(&mut archive, &program, &program)?;
+    }
+    for model in fs::read_dir(MODELS).with_context(|| format!("list {MODELS}"))? {
+        let model = model?.path();
+        if model.is_file() {
+            archive.file(&model, &model)?;
+        }
+    }
+    let accounts = tempfile::tempdir().context("make a directory")?;
+    for (path, content) in ACCOUNTS {
+        let from = accounts.path().join("file");
+        fs::write(&from, content).context("write accounts")?;
+        archive.file(&from, Path::new(path))?;
+    }
     for (name, path) in &kernel.modules {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let packed = file.split_once(".ko").map_or("", |(_, rest)| rest);
         archive.file(path, &Path::new(MODULES_DIR).join(format!("{name}.ko{packed}")))?;
     }
-    for dir in ["/proc", "/sys", "/dev", "/tmp", "/run"] {
+    for dir in ["/proc", "/sys", "/dev", "/tmp", "/run", "/var/tmp", "/var/run"] {
         archive.directory(Path::new(dir))?;
     }
     archive.finish()
@@ -209,7 +233,7 @@ impl Drop for Machine {
 fn boot(kernel: &Kernel, image: &Path) -> Result<()> {
     let mut child = Command::new(QEMU)
         // Emulated: nested virtual machines are rarely allowed, and often broken.
-        .args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "768"])
+        .args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024"])
         .args(["-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio"])
         .arg("-kernel")
         .arg(&kernel.image)

@@ -10,6 +10,7 @@ mod archive;
 mod guest;
 mod host;
 mod labels;
+mod lsps;
 mod twins;
 mod vlans;
 
@@ -35,7 +36,7 @@ const FAILED: &str = "test-psample: failed";
 /// Directory of modules in its file system.
 const MODULES_DIR: &str = "/modules";
 /// Modules, each after those that it needs.
-const MODULES: [&str; 19] = [
+const MODULES: [&str; 20] = [
     "psample",
     "act_sample",
     "cls_matchall",
@@ -55,4 +56,5 @@ const MODULES: [&str; 19] = [
     "bridge",
     "ip_tunnel",
     "mpls_router",
+    "mpls_iptunnel",
 ];
