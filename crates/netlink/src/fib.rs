@@ -119,8 +119,8 @@ pub struct Hop<'a> {
     pub on_link: bool,
     /// The kernel does not use it, as its link is down.
     pub is_dead: bool,
-    /// MPLS labels to impose, as entries of four bytes, the outermost first. Those of a label's
-    /// route take its place.
+    /// MPLS labels to impose, as entries of four bytes, the outermost first; in a
+    /// label's route they take its place.
     pub labels: &'a [u8],
     /// TTL of the labels, 0 for that of the packet; `None` if the namespace's settings say.
     pub ttl: Option<u8>,

@@ -151,7 +151,7 @@ impl Lab {
         Ok(self.plane.sysctl(&format!("net/mpls/conf/{twin}/input"))?.trim().to_owned())
     }
 
-    /// What takes labels on one side does so on the other; the last change wins.
+    /// One side takes labels if the other does; the last change wins.
     fn inputs_follow_each_other(&self) -> Result<()> {
         let twin_is = |twin: &str, value: &str| {
             wait_until_seen(LIMIT, &format!("input of {twin} to be {value}"), || {
@@ -524,7 +524,7 @@ impl Frr {
             .args(["-f", &file("conf"), "-i", &file("pid")])
             .args(["-z", &format!("{}/zserv.api", self.dir), "--vty_socket", &self.dir]);
         if name == "ldpd" {
-            command = command.args(["--ctl_socket", &file("sock")]);
+            command = command.args(["--ctl_socket", &self.dir]);
         }
         let running = command.spawn()?;
         wait_for_unix_socket(Path::new(&file("vty")), LIMIT)

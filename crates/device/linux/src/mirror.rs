@@ -10,6 +10,7 @@
 
 use crate::{Namespace, NamespaceError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{Mode, OFlags, open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
@@ -431,7 +432,12 @@ impl Worker {
         let link = Link::find_by(&self.port, index)?;
         let Some(link) = link else { return Err(io::Error::from_raw_os_error(ENODEV)) };
         let setting = format!("/proc/sys/net/mpls/conf/{}/input", link.name);
-        let write = || std::fs::write(&setting, if on { "1" } else { "0" });
+        let value: &[u8] = if on { b"1" } else { b"0" };
+        let write = || -> io::Result<()> {
+            let file = open(&setting, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            rustix::io::write(file, value)?;
+            Ok(())
+        };
         match &self.inside {
             Some(inside) => inside.run(write).map_err(io::Error::other)?,
             None => write(),

@@ -40,7 +40,7 @@ impl std::fmt::Display for Key {
 pub struct Behind {
     /// Its version.
     pub version: Version,
-    /// What the packet takes over of the label: nothing, TTL and class, or the TTL.
+    /// Properties of the label that the packet takes over: none, TTL and class, or the TTL.
     pub mode: Mode,
 }
 

@@ -714,7 +714,7 @@ impl Mpls {
         route.map_or(&[], |route| &route.vias)
     }
 
-    /// Removes the paths of a label. It follows those of the kernel again, if there are such; one
+    /// Removes the paths of a label, which follows those of the kernel again, if there are such. One
     /// that every table has is as it was at first.
     fn remove(&mut self, c: &Control, id: TableId, key: Key) {
         let route = self.tables.get_mut(&id).and_then(|table| table.routes.get_mut(&key));

@@ -186,7 +186,7 @@ fn labels_are_taken_once_and_followed_by_lists() {
     assert_eq!(taken(&mut shadow), [(100, 2), (101, 1)]);
     let found = shadow.find_label(100).unwrap();
     assert_eq!(found.hops[0].labels[..], (202_u32 << 12).to_be_bytes());
-    // What the list has as it was is not taken again; what it does not name is gone.
+    // Rows of the list that are as before are not taken again; a label without one is gone.
     shadow.begin();
     set_label(&mut shadow, &label(100, Some(202), 2));
     set_label(&mut shadow, &label(102, None, 1));

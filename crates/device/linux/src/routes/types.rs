@@ -14,8 +14,8 @@ pub struct NextHop {
     pub gateway: Option<IpAddr>,
     /// Share among the hops, from 1.
     pub weight: u16,
-    /// MPLS labels to impose, as entries of four bytes, the outermost first. Those of a label's
-    /// route take its place.
+    /// MPLS labels to impose, as entries of four bytes, the outermost first; in a
+    /// label's route they take its place.
     pub labels: Box<[u8]>,
     /// TTL of the labels, 0 for that of the packet; `None` if the namespace's settings say.
     pub ttl: Option<u8>,

@@ -59,7 +59,7 @@ fn put(c: &mut Control, label: u32, route: Option<(NamespaceId, LabelRoute)>) {
 fn set(c: &mut Control, key: Key, source: Source, vias: Vec<Via>) -> Result<(), MplsError> {
     if vias.is_empty() {
         return match set_found_label(c, TABLE, key, source, vias) {
-            // It has no labels.
+            // A table that is not there has no labels.
             Err(MplsError::NoTable(_)) => Ok(()),
             done => done,
         };

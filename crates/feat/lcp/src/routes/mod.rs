@@ -92,7 +92,7 @@ pub struct Unresolved {
 /// Packets that a route of the kernel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destinations {
-    /// Those to addresses, by a routing table of the kernel.
+    /// Packets to addresses, by a routing table of the kernel.
     Prefix {
         /// The table.
         table: u32,
@@ -101,7 +101,7 @@ pub enum Destinations {
         /// Its bits that count.
         bits: u8,
     },
-    /// Those with a label.
+    /// Packets with a label.
     Label(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Whether interfaces and their twins take labelled packets: when they meet, one that does has the
+//! Interfaces and their twins take labelled packets alike: when they meet, one that does has the
 //! other do so, too; after that the last of two changes wins.
 
 use super::{Sync, note};

@@ -60,7 +60,7 @@ struct Known {
     mtu: u32,
     mac: Option<MacAddr>,
     vrf: Option<u32>,
-    /// It takes labelled packets; `None` if the kernel knows none.
+    /// True if it takes labelled packets; `None` if the kernel knows none.
     labels: Option<bool>,
     addresses: BTreeSet<Prefixed>,
     link_local: Option<IpAddr>,

@@ -16,8 +16,8 @@ use thalweg_wire::mpls::Label;
 /// Labels below have a meaning of their own (RFC 7274), and no routes.
 const FIRST_FREE: Label = Label(16);
 
-/// Adds a label table for labels of the kernel, unless it exists. Documents have it once a user adds
-/// it, too.
+/// Adds a label table for labels of the kernel, unless it exists. Documents have it once a user
+/// adds it, too.
 ///
 /// # Errors
 /// If there are too many.
@@ -35,7 +35,8 @@ pub fn need_table(c: &mut Control, id: TableId) -> Result<(), MplsError> {
 /// none. One that a user has bound follows them once the user unbinds it.
 ///
 /// # Errors
-/// If the label is reserved, there is no such table, or a path is refused; nothing has changed then.
+/// If the label is reserved, there is no such table, or a path is refused; nothing has changed
+/// then.
 pub fn set_found_label(
     c: &Control,
     id: TableId,

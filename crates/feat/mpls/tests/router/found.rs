@@ -43,7 +43,7 @@ fn a_written_label_wins_and_leaves_the_kernels() {
     assert_eq!(left(&mut lab), (1, 200));
     let text = lab.cli("show mpls fib 100");
     assert!(text.contains("lcp-rt-dynamic refs:1 src-flags:added,contributing"), "{text}");
-    // It is nothing that a user has written.
+    // A user has not written it.
     assert!(lab.cli("mpls local-label del 100 eos").contains("no label"));
     lab.ok("mpls local-label add 100 eos via 10.0.2.2 test2 out-labels 300");
     assert_eq!(left(&mut lab), (2, 300));
@@ -63,7 +63,7 @@ fn a_written_label_wins_and_leaves_the_kernels() {
     assert_eq!(left(&mut lab), (1, 201));
     found(&mut lab, 100, true, vec![]).expect("none");
     lab.lost(0, &labelled(&[100], 64), "mpls-lookup", "mpls label is not bound");
-    // What waits behind a written one goes without a trace.
+    // Paths that wait behind written ones go without a trace.
     lab.ok("mpls local-label add 100 eos via 10.0.2.2 test2 out-labels 300");
     let by_kernel = vec![to(&lab, 1, Some(201))];
     found(&mut lab, 100, true, by_kernel).expect("a path");
