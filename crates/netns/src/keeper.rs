@@ -49,8 +49,15 @@ impl Keeper {
         kept.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// A shell's words that start a program, `"$0" "$@"`, with what is kept.
-    pub(crate) fn script(&self) -> String {
+    /// Forgets what is kept, as a service manager does with a stopped service.
+    pub fn forget(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The words for `bash -c` that start a program, `"$0" "$@"`, with what is kept. Who starts
+    /// it sets `NOTIFY_SOCKET` to [`socket`](Keeper::socket).
+    #[must_use]
+    pub fn script(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
         let mut script = format!(
