@@ -76,6 +76,12 @@ impl Frr {
         running.wait(WAIT_LIMIT).map(drop)
     }
 
+    /// The process number of a daemon that runs.
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        let (_, running) = self.daemons.iter().find(|(of, _)| of == name)?;
+        Some(running.pid())
+    }
+
     /// Starts a daemon again after its end, with further arguments, such as `-K 60`, and in
     /// another namespace if one is given.
     ///
