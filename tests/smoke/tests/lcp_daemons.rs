@@ -345,8 +345,8 @@ fn bird_bgp(local: u32, peers: [&str; 2], remote: u32) -> String {
 fn bird(plane: &Netns) -> Result<Daemon> {
     let text = "log stderr all;\nrouter id 10.1.0.1;\ngraceful restart wait 20;\n\
          protocol device { scan time 1; }\n\
-         protocol kernel { scan time 2; ipv4 { export where source = RTS_BGP; }; }\n\
-         protocol kernel { scan time 2; ipv6 { export where source = RTS_BGP; }; }\n";
+         protocol kernel { graceful restart; scan time 2; ipv4 { export where source = RTS_BGP; }; }\n\
+         protocol kernel { graceful restart; scan time 2; ipv6 { export where source = RTS_BGP; }; }\n";
     let text = text.to_owned() + &bird_bgp(65_001, ["10.1.0.2", "fd01::2"], 65_002);
     Bird::start(plane, &text).map(Daemon::Bird)
 }
@@ -381,9 +381,8 @@ fn the_router_alone(mut edge: Edge) -> Result<()> {
 
 /// The daemon restarts gracefully: nothing is lost.
 fn the_daemon_alone(mut edge: Edge) -> Result<()> {
-    let monitor = edge.plane.spawn("ip", &["-ts", "monitor", "route"])?;
     let lost = edge.loses(|edge| edge.restart(Part::Daemon))?;
-    ensure!(lost == 0, "{lost} pings were lost; {}", monitor.stdout());
+    ensure!(lost == 0, "{lost} pings were lost; {}", edge.daemon.said());
     edge.router.stop().map(drop)
 }
 

@@ -77,7 +77,7 @@ pub fn ours_bird() -> String {
         "log stderr all;\nrouter id 10.3.0.1;\ngraceful restart wait 60;\n\
          protocol device {{ scan time 10; }}\n\
          protocol direct {{ ipv4; interface \"cust\"; }}\n\
-         protocol kernel {{ ipv4 {{ export where source = RTS_BGP; }}; }}\n{}{}",
+         protocol kernel {{ graceful restart; ipv4 {{ export where source = RTS_BGP; }}; }}\n{}{}",
         bgp("one", 1, ONE, 200),
         bgp("two", 2, TWO, 100)
     )
