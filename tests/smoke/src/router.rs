@@ -41,13 +41,13 @@ fn start_program(
     document: Option<&Path>,
     keeper: Option<&Keeper>,
 ) -> Result<Running> {
-    let program = match keeper {
-        None => ns.command(thalweg()?),
-        Some(keeper) => ns
-            .command("bash")
-            .args(["-c", &keeper.script()])
-            .arg(thalweg()?)
-            .env("NOTIFY_SOCKET", keeper.socket().display().to_string()),
+    let (program, _lent) = match keeper {
+        None => (ns.command(thalweg()?), Vec::new()),
+        Some(keeper) => {
+            let (script, lent) = keeper.hand_over()?;
+            let program = ns.command("bash").args(["-c", &script]).arg(thalweg()?);
+            (program.env("NOTIFY_SOCKET", keeper.socket().display().to_string()), lent)
+        }
     };
     let mut program = program.args(["run", "-c"]).arg(dir.join(STARTUP));
     if let Some(document) = document {

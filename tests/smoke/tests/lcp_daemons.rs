@@ -262,9 +262,7 @@ impl Edge {
     /// Waits until all routes of the provider are in the kernel, and the router forwards by the
     /// kernel's routes, and no others.
     fn settle(&mut self) -> Result<()> {
-        self.await_sessions()
-            .and_then(|()| self.await_routes())
-            .with_context(|| format!("{}\n{}", self.daemon.said(), self.theirs.said()))?;
+        self.await_sessions().and_then(|()| self.await_routes()).with_context(|| self.seen())?;
         let count = wait_for_same_routes(&self.plane, &self.router)?;
         ensure!(count as u32 >= 2 * ROUTES, "{count} routes");
         let shown = self.router.json("show lcp routes unresolved")?;
@@ -275,6 +273,25 @@ impl Edge {
         ping(&self.customer, world, &options)?.all_answered().context("IPv6")?;
         self.old = Default::default();
         Ok(())
+    }
+
+    /// State of everything, for the report of a failure.
+    fn seen(&self) -> String {
+        let mut text = format!("{}\n{}\n", self.daemon.said(), self.theirs.said());
+        if let Daemon::Bird(bird) = &self.daemon {
+            text += &bird.birdc("show protocols all").unwrap_or_default();
+        }
+        for words in ["-br address", "neighbour"] {
+            for ns in [&self.plane, &self.provider] {
+                let _ = writeln!(text, "--- {}: ip {words}", ns.label());
+                text += &ns.ip(words).unwrap_or_else(|e| format!("{e:#}"));
+            }
+        }
+        for command in ["show lcp verbose", "show ip neighbors", "show interface address"] {
+            let _ = writeln!(text, "--- {command}");
+            text += &self.router.cli(command).unwrap_or_else(|e| format!("{e:#}"));
+        }
+        text
     }
 
     /// Waits until both sessions are established, others than before the last restart, and no

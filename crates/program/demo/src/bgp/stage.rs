@@ -179,10 +179,11 @@ impl Router {
 
     fn launch(&mut self) -> Result<()> {
         let program = std::env::current_exe().context("find this program's file")?;
+        let (script, _lent) = self.keeper.hand_over()?;
         let command = self
             .ns
             .command("bash")
-            .args(["-c", &self.keeper.script()])
+            .args(["-c", &script])
             .arg(program)
             .args(["run", "-c"])
             .arg(self.dir.join("startup.conf"))
