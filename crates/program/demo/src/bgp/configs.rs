@@ -122,7 +122,7 @@ pub fn provider_bird(net: u32, asn: u32, routes: u32) -> String {
 pub fn provider_frr(net: u32, asn: u32, routes: u32) -> String {
     let mut text = format!(
         "router bgp {asn}\n bgp router-id 10.{net}.0.2\n no bgp ebgp-requires-policy\n \
-         no bgp network import-check\n timers bgp 3 9\n bgp graceful-restart\n \
+         no bgp network import-check\n timers bgp 3 9\n \
          neighbor 10.{net}.0.1 remote-as {OURS}\n neighbor 10.{net}.0.1 timers connect 1\n \
          address-family ipv4 unicast\n"
     );

@@ -212,7 +212,9 @@ impl Play {
 
         self.happens("the routing daemon is killed and starts again");
         self.daemon.kill_and_start()?;
-        let daemon = self.settled(|s| s.flows() && s.is_full())?;
+        let is_new = |(now, before): (&Session, &Session)| now.mark != before.mark;
+        let all_new = |s: &Play| s.sessions.iter().zip(&marks).all(is_new);
+        let daemon = self.settled(|s| s.flows() && s.is_full() && all_new(s))?;
 
         self.next("tables are compared");
         let (kernel, router, differ) = self.compare()?;
@@ -355,9 +357,7 @@ impl Play {
     fn look(&mut self) -> Result<()> {
         let seconds = self.looked.map(|at| at.elapsed().as_secs_f64());
         // A daemon that starts does not answer.
-        if let Ok(sessions) = self.daemon.sessions() {
-            self.sessions = sessions;
-        }
+        self.sessions = self.daemon.sessions().unwrap_or_default();
         let received = self.places.received()?;
         if let Some(seconds) = seconds {
             let rate = |i: usize| received[i].saturating_sub(self.received[i]) as f64 / seconds;

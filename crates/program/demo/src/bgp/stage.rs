@@ -92,8 +92,12 @@ impl Daemon {
     pub fn kill_and_start(&mut self) -> Result<()> {
         match self {
             Daemon::Bird(bird) => bird.restart(Signal::KILL, &["-R"]),
+            // Both, as a service manager does. To `zebra` that goes on, a `bgpd` that has heard of
+            // the end of one provider's routes has them all.
             Daemon::Frr(frr) => {
                 frr.end("bgpd", Signal::KILL)?;
+                frr.end("zebra", Signal::KILL)?;
+                frr.start_again("zebra", None, &["-K", "120"])?;
                 frr.start_again("bgpd", None, &[])
             }
         }
@@ -109,7 +113,8 @@ impl Daemon {
             Daemon::Frr(frr) => {
                 let text = frr.vtysh("show bgp ipv4 unicast summary json")?;
                 let all: Value = serde_json::from_str(&text).context("an answer of bgpd")?;
-                ["10.1.0.2", "10.2.0.2"].map(|peer| frr_session(&all["peers"][peer]))
+                let daemon = frr.pid("bgpd").unwrap_or(0);
+                ["10.1.0.2", "10.2.0.2"].map(|peer| frr_session(&all["peers"][peer], daemon))
             }
         };
         Ok(both)
@@ -133,10 +138,11 @@ fn bird_session(all: &str, name: &str) -> Session {
     }
 }
 
-fn frr_session(peer: &Value) -> Session {
+/// Reads a session of `bgpd`, which counts them from its start on.
+fn frr_session(peer: &Value, daemon: u32) -> Session {
     Session {
         established: peer["state"] == "Established",
-        mark: peer["connectionsEstablished"].to_string(),
+        mark: format!("{} of {daemon}", peer["connectionsEstablished"]),
     }
 }
 
@@ -327,7 +333,8 @@ mod tests {
         assert!(!bird_session(all, "two").established);
         assert_eq!(bird_session("", "one"), Session::default());
         let peer = json!({ "state": "Established", "connectionsEstablished": 2 });
-        assert_eq!(frr_session(&peer), Session { established: true, mark: "2".into() });
-        assert!(!frr_session(&Value::Null).established);
+        let two = Session { established: true, mark: "2 of 7".into() };
+        assert_eq!(frr_session(&peer, 7), two);
+        assert!(!frr_session(&Value::Null, 7).established);
     }
 }
