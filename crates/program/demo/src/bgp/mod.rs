@@ -321,6 +321,7 @@ impl Play {
 
     /// Counts the routes of both sides, and those that differ.
     fn compare(&mut self) -> Result<(u64, u64, u64)> {
+        self.still()?;
         let kernel = stage::kernel_routes(&self.places.plane)?;
         let socket = self.router()?.socket();
         stage::resync(&socket)?;
@@ -335,6 +336,20 @@ impl Play {
         }
         let router = self.looks.table().map_or(0, |table| table.forwarded);
         Ok((kernel, router, differ.unwrap_or(0)))
+    }
+
+    /// Waits until the kernel announces no change for a while: daemons go on behind the scenes.
+    fn still(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        let mut last = (self.looks.table(), begin);
+        while last.1.elapsed() < QUIET && begin.elapsed() < self.limit() {
+            self.tick()?;
+            let now = self.looks.table();
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+        }
+        Ok(())
     }
 
     fn limit(&self) -> Duration {

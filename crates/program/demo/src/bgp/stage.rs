@@ -233,6 +233,8 @@ impl Router {
 pub struct Table {
     /// Routes of the kernel that the router knows.
     pub known: u64,
+    /// Changes that the kernel has announced.
+    pub notices: u64,
     /// Changes that wait to be taken.
     pub waiting: u64,
     /// All that there was at its start has been listed.
@@ -253,6 +255,7 @@ impl Table {
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         Ok(Table {
             known: number(&of["routes"]),
+            notices: number(&of["notices"]),
             waiting: number(&of["waiting"]),
             complete: of["complete"] == true,
             forwarded: number(&fib[0]["routes"]),
@@ -296,8 +299,7 @@ impl Drop for Looks {
     }
 }
 
-/// Has the router list the kernel's routes once more; returns how many differ from those that it
-/// had.
+/// Has the router list the kernel's routes once more.
 pub fn resync(socket: &Path) -> Result<()> {
     Client::connect(socket)?.run("lcp resync").map(drop).context("lcp resync")
 }
