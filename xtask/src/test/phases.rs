@@ -110,7 +110,6 @@ const WITHOUT_ROOT: [&str; 4] = [
 const SLOW: [&str; 6] = [
     "demo::",
     "lcp_daemons::a_namespace_with_many_routes",
-    "lcp_daemons::a_namespace_with_many_routes",
     "lcp_daemons::parts_restart_together",
     "lcp_systemd::",
     "load::a_search_names_what_limits",

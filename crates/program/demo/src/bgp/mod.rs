@@ -33,7 +33,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Time in which every destination gets some datagrams.
 const SAMPLE: Duration = Duration::from_millis(250);
 /// Time for datagrams on the way.
-const ON_THE_WAY: Duration = Duration::from_millis(100);
+const ON_THE_WAY: Duration = Duration::from_millis(500);
 /// Time between two looks at the sessions and the links.
 const LOOK: Duration = Duration::from_millis(500);
 /// Limit of a step, and of each 100,000 routes.
