@@ -12,7 +12,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) build --quiet --workspace --bin xtask && $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo demo-picture graph-picture test test-long lint bench bench-full bench-names bench-docs bench-accept profile sharing soak chaos fuzz doc install setup setup-test setup-long setup-bench clean
+.PHONY: help build demo demo-bgp demo-picture graph-picture test test-long lint bench bench-full bench-names bench-docs bench-accept profile sharing soak chaos fuzz doc install setup setup-test setup-long setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,6 +22,10 @@ build: ## build thalweg and thalctl, optimised
 
 demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it running)
 	$(RELEASE)/thalweg demo $(if $(KEEP),--keep)
+
+demo-bgp: build ## full routes of two providers by BIRD and FRR, a failure and restarts (ROUTES=100000, DAEMON=bird|frr)
+	@scripts/setup.sh demo-bgp
+	$(RELEASE)/thalweg demo bgp $(if $(ROUTES),--routes $(ROUTES)) $(if $(DAEMON),--daemon $(DAEMON))
 
 demo-picture: setup build ## draw the demo's screen into docs/demo.svg
 	$(RELEASE)/thalweg demo --plain --picture docs/demo.svg

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Makes sure that programs exist which the project calls: for the demo; with `test`, `long`, `bench`
-# or `profile` as argument, for `make test`, `make test-long`, `make bench` or `make profile`, too.
-# Run by root, the script installs missing programs from Debian's archive; otherwise it prints the
-# command to run, and fails only if a program without which nothing works (see `needed`) is missing.
+# Makes sure that programs exist which the project calls: for the demo; with `demo-bgp`, `test`,
+# `long`, `bench` or `profile` as argument, for `make demo-bgp`, `make test`, `make test-long`,
+# `make bench` or `make profile`, too. Run by root, the script installs missing programs from
+# Debian's archive; otherwise it prints the command to run, and fails only if a program without
+# which nothing works (see `needed`) is missing.
 #
 # Some packages start services, and want to bring or upgrade two hundred others. The script unpacks
 # these below the build directory, as the calling user, and `make clean` removes them:
 #
+#   demo-bgp  FRRouting and BIRD
 #   test   Open vSwitch, radvd and rdisc6, BIRD, and keepalived
 #   long   the same; sFlow collectors: pmacct's, and goflow2, if there is Go to build it with
 #   bench  Open vSwitch, DPDK's testpmd, and nft; what cannot be had is a row in a table then
@@ -38,11 +40,11 @@ tests=(
 )
 list=${1:-demo}
 case $list in
-    demo) ;;
+    demo | demo-bgp) ;;
     test | bench) tools+=("${tests[@]}") ;;
     long) tools+=("${tests[@]}" c++:g++ valgrind:valgrind qemu-system-x86_64:qemu-system-x86) ;;
     profile) tools+=(perf:linux-perf) ;;
-    *) echo "setup: there is no list $list; there are test, long, bench and profile" >&2 && exit 2 ;;
+    *) echo "setup: there is no list $list; there are demo-bgp, test, long, bench and profile" >&2 && exit 2 ;;
 esac
 # The compiler's linker.
 tools+=(cc:gcc)
@@ -140,6 +142,10 @@ unpack_peers() {
             ;;
     esac
     case $list in
+        demo-bgp)
+            unpack "$peers/frr" vtysh frr
+            unpack "$peers/bird" bird bird2
+            ;;
         test | long)
             unpack "$peers/radvd" radvd radvd ndisc6
             unpack "$peers/bird" bird bird2

@@ -6,7 +6,8 @@
 //! - [`Privilege`] and [`enter_user_namespace`] settle whether namespaces may be made at all, and
 //!   how;
 //! - [`Netns`] is a network namespace that dies with the process, [`Cmd`] and [`Running`] are
-//!   programs that run inside one; a [`Guard`] ends all that are left in one;
+//!   programs that run inside one; a [`Guard`] ends all that are left in one, a [`Keeper`] keeps
+//!   descriptors of one that starts again;
 //! - [`veth`] joins two namespaces, [`Lab`] sets up `left — router — right` in one call;
 //! - [`iperf3`] and [`ping`] run the usual tools and read what they say;
 //! - [`wait_until`] and its kin wait for things to happen, and say what they last saw when they
@@ -19,6 +20,7 @@
 mod ethtool;
 mod guard;
 mod iperf;
+mod keeper;
 mod lab;
 mod link;
 mod netns;
@@ -32,6 +34,7 @@ pub use anyhow::Result;
 pub use ethtool::{Offloads, set_offloads};
 pub use guard::Guard;
 pub use iperf::{IperfOptions, IperfResult, iperf3};
+pub use keeper::Keeper;
 pub use lab::{Lab, LabOptions, Middle, Side, enable_ipv4_forwarding};
 pub use link::{LinkInfo, LinkOptions, bridge, veth};
 pub use netns::{Netns, Observer, observe};

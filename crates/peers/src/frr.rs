@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
-use thalweg_netns::{Netns, Running, WAIT_LIMIT, wait_for_unix_socket};
+use thalweg_netns::{Netns, Running, Signal, WAIT_LIMIT, wait_for_unix_socket};
 
 use crate::peer::Peer;
 
@@ -59,9 +59,41 @@ impl Frr {
     /// # Errors
     /// If it does not start.
     pub fn add(&mut self, name: &str, config: &str) -> Result<()> {
+        let conf = self.dir.path().join(format!("{name}.conf"));
+        fs::write(&conf, config).with_context(|| format!("write {}", conf.display()))?;
+        self.start_again(name, None, &[])
+    }
+
+    /// Ends a daemon as a fault would (`KILL`: `zebra`'s routes stay in the kernel) or as a service
+    /// manager does (`TERM`).
+    ///
+    /// # Errors
+    /// If it does not run, or does not end.
+    pub fn end(&mut self, name: &str, signal: Signal) -> Result<()> {
+        let at = self.daemons.iter().position(|(of, _)| of == name);
+        let (_, mut running) = self.daemons.remove(at.with_context(|| format!("no {name}"))?);
+        running.signal(signal)?;
+        running.wait(WAIT_LIMIT).map(drop)
+    }
+
+    /// The process number of a daemon that runs.
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        let (_, running) = self.daemons.iter().find(|(of, _)| of == name)?;
+        Some(running.pid())
+    }
+
+    /// Starts a daemon again after its end, with further arguments, such as `-K 60`, and in
+    /// another namespace if one is given.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start_again(&mut self, name: &str, ns: Option<&Netns>, args: &[&str]) -> Result<()> {
+        self.ns = ns.unwrap_or(&self.ns).clone();
         let file = |name: String| self.dir.path().join(name);
         let (conf, pid) = (file(format!("{name}.conf")), file(format!("{name}.pid")));
-        fs::write(&conf, config).with_context(|| format!("write {}", conf.display()))?;
+        let socket = file(format!("{name}.vty"));
+        // The one of a killed daemon is still there, and nobody listens to it.
+        let _ = fs::remove_file(&socket);
         let wrapper = ["unshare", "-m", "sh", "-c", APART, "sh"];
         let path = self.libraries();
         let program = self.peer.path(&format!("usr/lib/frr/{name}"));
@@ -80,6 +112,7 @@ impl Frr {
             .arg(file("zserv.api".into()))
             .arg("--vty_socket")
             .arg(self.dir.path())
+            .args(args)
             .env("GROUPS_FILE", self.dir.path().join("group"))
             .env("SHARED_FILES", self.peer.path("usr/share"))
             .env("LD_LIBRARY_PATH", path);
@@ -87,7 +120,6 @@ impl Frr {
             command = command.arg("--bfdctl").arg(file("bfdd.sock".into()));
         }
         let running = command.spawn()?;
-        let socket = file(format!("{name}.vty"));
         wait_for_unix_socket(&socket, WAIT_LIMIT)
             .with_context(|| format!("{name}: {}{}", running.stdout(), running.stderr()))?;
         self.daemons.push((name.to_owned(), running));
@@ -106,11 +138,24 @@ impl Frr {
     /// # Errors
     /// If it fails.
     pub fn vtysh(&self, command: &str) -> Result<String> {
+        self.all(&[command])
+    }
+
+    /// Changes its configuration.
+    ///
+    /// # Errors
+    /// If `vtysh` refuses a line.
+    pub fn configure(&self, lines: &[&str]) -> Result<String> {
+        self.all(&[&["configure terminal"], lines].concat())
+    }
+
+    /// Has `vtysh` run commands.
+    fn all(&self, commands: &[&str]) -> Result<String> {
         self.peer
             .command(Some(&self.ns), VTYSH)
             .arg("--vty_socket")
             .arg(self.dir.path())
-            .args(["-c", command])
+            .args(commands.iter().flat_map(|command| ["-c", command]))
             .env("LD_LIBRARY_PATH", self.libraries())
             .output()
     }

@@ -9,6 +9,7 @@
 //! - [`Flow`] is a ping that goes on while other things happen, and knows what it missed.
 //! - [`Ovs`] is an Open vSwitch in a namespace, [`Peer`] finds such programs of others.
 //! - [`Keeper`] keeps a router's descriptors over restarts, as systemd does, and [`Systemd`] is one.
+//! - [`wait_for_same_routes`] compares the router's routes with the kernel's.
 //! - [`CpuClock`] measures the processor time of a process, [`ActivityClock`] to the nanosecond and
 //!   with its wake-ups.
 
@@ -19,7 +20,7 @@ pub mod chaos;
 mod collector;
 mod cpu;
 mod flow;
-mod keeper;
+mod kernel_routes;
 mod raw;
 mod router;
 mod soak;
@@ -31,11 +32,11 @@ pub use binary::thalweg;
 pub use collector::Collector;
 pub use cpu::{Activity, ActivityClock, CpuClock, Times};
 pub use flow::{Flow, FlowResult};
-pub use keeper::Keeper;
-
+pub use kernel_routes::{same_routes, wait_for_same_routes};
 pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};
 pub use soak::{SoakOptions, soak};
 pub use systemd::Systemd;
 pub use text::{Delay, hex};
 pub use thalweg_peers::{Bird, Frr, Keepalived, Ovs, OvsOptions, Peer};
+pub use thalweg_testkit::Keeper;

@@ -13,13 +13,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 use thalweg_cli::client::{Client, ClientError};
 use thalweg_testkit::{
-    Netns, Output, Running, Signal, WAIT_LIMIT, join, keep_while_paused, wait_for_unix_socket,
-    wait_until_seen,
+    Keeper, Netns, Output, Running, Signal, WAIT_LIMIT, join, keep_while_paused,
+    wait_for_unix_socket, wait_until_seen,
 };
 use thalweg_wire::MacAddr;
 
 use crate::binary::thalweg;
-use crate::keeper::Keeper;
 
 /// Limit of the time for a CLI command, which may be a file of thousands.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
@@ -42,13 +41,13 @@ fn start_program(
     document: Option<&Path>,
     keeper: Option<&Keeper>,
 ) -> Result<Running> {
-    let program = match keeper {
-        None => ns.command(thalweg()?),
-        Some(keeper) => ns
-            .command("bash")
-            .args(["-c", &keeper.script()])
-            .arg(thalweg()?)
-            .env("NOTIFY_SOCKET", keeper.socket().display().to_string()),
+    let (program, _lent) = match keeper {
+        None => (ns.command(thalweg()?), Vec::new()),
+        Some(keeper) => {
+            let (script, lent) = keeper.hand_over()?;
+            let program = ns.command("bash").args(["-c", &script]).arg(thalweg()?);
+            (program.env("NOTIFY_SOCKET", keeper.socket().display().to_string()), lent)
+        }
     };
     let mut program = program.args(["run", "-c"]).arg(dir.join(STARTUP));
     if let Some(document) = document {
@@ -387,6 +386,22 @@ impl Router {
         running.signal(Signal::KILL)?;
         running.wait(WAIT_LIMIT)?;
         ensure!(self.socket.exists(), "a killed router cannot remove its socket");
+        self.start_again(config)
+    }
+
+    /// Stops it (SIGTERM), and starts it again in the same directory.
+    ///
+    /// # Errors
+    /// If it does not end well, or does not start.
+    pub fn stop_and_start(&mut self, config: &Config) -> Result<()> {
+        let mut running = self.running.take().context("the router has been stopped")?;
+        running.signal(Signal::TERM)?;
+        let status = running.wait(WAIT_LIMIT)?;
+        ensure!(status.success(), "the router ended with {status}: {}", running.stderr());
+        self.start_again(config)
+    }
+
+    fn start_again(&mut self, config: &Config) -> Result<()> {
         let document = self.document.as_deref();
         let keeper = config.keeper.as_ref();
         let started = start_program(&self.ns, self.dir.path(), self.kernels, document, keeper)?;

@@ -1,7 +1,9 @@
 //! Routes that daemons put into the kernel forward in the router.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
-use thalweg_smoke::{Bird, Config, Frr, Router};
+use thalweg_smoke::{Bird, Config, Flow, Frr, Router, wait_for_same_routes};
 use thalweg_testkit::{
     LinkOptions, Netns, PingOptions, WAIT_LIMIT, lab_test, ping, veth, wait_until_seen,
 };
@@ -85,6 +87,7 @@ impl Provider {
 
     /// Routes of the kernel that lead elsewhere than those of the router; none.
     fn compare(&self) -> Result<()> {
+        wait_for_same_routes(&self.plane, &self.router)?;
         let shown = self.router.json("show lcp routes unresolved")?;
         ensure!(shown["count"] == 0, "{shown}");
         let differs = || {
@@ -137,6 +140,40 @@ lab_test! {
                 _ => Ok(()),
             }
         })?;
+        lab.compare()?;
+        lab.router.stop().map(drop)
+    }
+
+    /// FRRouting and BIRD in one namespace want the same prefix to lead elsewhere, with the same
+    /// metric. The router has what the kernel has, and other routes forward meanwhile.
+    fn two_daemons_fight_for_a_prefix() {
+        let lab = Provider::start()?;
+        lab.plane.ip("route add 203.0.113.0/24 via 10.1.0.2")?;
+        lab.provider.ip("route add 10.2.0.0/24 via 10.1.0.1")?;
+        let config = "log stderr all;\nrouter id 10.1.0.1;\nprotocol device { scan time 1; }\n\
+             protocol kernel { scan time 1; metric 20; ipv4 { export all; }; }\n\
+             protocol static fight { ipv4; route 198.18.0.0/24 via 10.1.0.2; }\n";
+        let bird = Bird::start(&lab.plane, config)?;
+        let frr = Frr::start(&lab.plane, &[("staticd", "ip route 198.18.0.0/24 10.2.0.2\n")])?;
+        wait_until_seen(WAIT_LIMIT, "the prefix", || {
+            let shown = lab.plane.ip("route show 198.18.0.0/24")?;
+            ensure!(shown.contains("10."), "{shown}{}{}", bird.said(), frr.said());
+            Ok(())
+        })?;
+        wait_for_same_routes(&lab.plane, &lab.router)?;
+        let mut flow = Flow::start(&lab.customer, WORLD, Duration::from_millis(5))?;
+        flow.await_answers(10)?;
+        for turn in 0..10 {
+            let no = if turn % 2 == 0 { "no " } else { "" };
+            frr.configure(&[&format!("{no}ip route 198.18.0.0/24 10.2.0.2")])?;
+            bird.birdc(if turn % 3 == 0 { "disable fight" } else { "enable fight" })?;
+            // Others join in.
+            let by = if turn % 2 == 0 { "10.2.0.2" } else { "10.1.0.2" };
+            lab.plane.ip(&format!("route replace 198.18.0.0/24 metric 20 via {by}"))?;
+            wait_for_same_routes(&lab.plane, &lab.router)?;
+        }
+        flow.await_answers(10)?;
+        flow.stop()?.without_loss()?;
         lab.compare()?;
         lab.router.stop().map(drop)
     }

@@ -107,7 +107,10 @@ const WITHOUT_ROOT: [&str; 4] = [
     "taps::hosts_reach_each_other",
 ];
 /// Scenarios that take a minute, or whose every run waits for restarts, in the long list.
-const SLOW: [&str; 3] = [
+const SLOW: [&str; 6] = [
+    "demo::",
+    "lcp_daemons::a_namespace_with_many_routes",
+    "lcp_daemons::parts_restart_together",
     "lcp_systemd::",
     "load::a_search_names_what_limits",
     "load::connections_pass_each_device_of_a_lab",

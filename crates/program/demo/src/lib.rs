@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bgp;
 mod claims;
 mod collector;
 mod figures;
@@ -25,7 +26,7 @@ use grid::Grid;
 use router::{COLLECTOR_PORT, Files, Router, SAMPLING_RATE};
 use screen::Screen;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -50,8 +51,10 @@ const LAST_SAMPLES: Duration = Duration::from_secs(5);
 /// Everything runs in network namespaces of its own and is gone afterwards. Neither root nor a
 /// second machine is needed.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Leave the namespaces and the router in place afterwards, to try commands
     #[arg(long)]
     keep: bool,
@@ -72,9 +75,17 @@ pub struct Args {
     picture: Option<PathBuf>,
 }
 
+/// Other demonstrations.
+#[derive(clap::Subcommand)]
+enum Other {
+    /// Show full routes of two providers, a failure and restarts
+    Bgp(bgp::Args),
+}
+
 const EXAMPLES: &str = "\
 Examples:
   thalweg demo
+  thalweg demo bgp
   thalweg demo --plain --json result.json
   thalweg demo --picture demo.svg
   thalweg demo --keep      then follow what it prints
@@ -84,6 +95,9 @@ The status is 0 if every claim of the summary holds.";
 
 /// The program. Call it while there is one thread: without root it enters a user namespace.
 pub fn main(args: &Args) -> ExitCode {
+    if let Some(Other::Bgp(args)) = &args.other {
+        return bgp::main(args);
+    }
     match demo(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(crate::FAILED),
@@ -335,15 +349,24 @@ fn alike(before: &Figures, now: &Figures) -> bool {
 
 fn ending(router: Router) -> Result<Ended> {
     let ending = router.stop()?;
-    let last = ending.log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let words = last_words(&ending.log, &ending.status);
+    Ok(Ended { clean: ending.status.success(), words })
+}
+
+/// The last line of the log of a router that has ended, with its status if that is not 0.
+fn last_words(log: &str, status: &ExitStatus) -> String {
+    let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     // The log's time and level are of no interest here.
-    let words = last.split_once(" INFO ").map_or(last, |(_, words)| words).to_owned();
-    let clean = ending.status.success();
-    Ok(Ended { clean, words: if clean { words } else { format!("{}: {last}", ending.status) } })
+    let words = last.split_once(" INFO ").map_or(last, |(_, words)| words);
+    if status.success() { words.to_owned() } else { format!("{status}: {last}") }
 }
 
 fn print_summary(evidence: &Evidence, claims: &[Claim]) {
     crate::say!("{}", view::talkers(&evidence.talkers).text());
+    print_claims(claims);
+}
+
+fn print_claims(claims: &[Claim]) {
     for Claim { name, holds, text } in claims {
         crate::say!("{} {name:<10}  {text}", if *holds { "✔" } else { "✘" });
     }
@@ -355,9 +378,10 @@ fn print_summary(evidence: &Evidence, claims: &[Claim]) {
 }
 
 /// Other things to try, as lines to paste, with what each shows.
-pub const MORE: [(&str, &str); 3] = [
+pub const MORE: [(&str, &str); 4] = [
     ("demo --keep", "the same again, and the router stays for your own commands"),
     ("run unix { interactive runtime-dir /tmp/thalweg }", "an empty router; ? lists commands"),
+    ("demo bgp", "full routes of two providers, a failure, restarts"),
     ("load run imix -m 10kpps -d 5 --device cross-connect", "load, and what becomes of it"),
 ];
 

@@ -1,13 +1,21 @@
 //! Screen on which moments are shown: the whole terminal, or lines of text.
 
+use super::grid::Grid;
 use super::terminal::Terminal;
-use super::view::Moment;
 use anyhow::Result;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 const TEXT_PERIOD: Duration = Duration::from_secs(2);
 const SCREEN_PERIOD: Duration = Duration::from_millis(250);
+
+/// A moment that can be shown.
+pub trait Show {
+    /// Formats a block of text.
+    fn text(&self) -> String;
+    /// Draws a screen of a given size. Rows and columns that do not fit are left out.
+    fn draw(&self, width: usize, height: usize) -> Grid;
+}
 
 /// Shows moments.
 pub enum Screen {
@@ -35,7 +43,7 @@ impl Screen {
     }
 
     /// Shows a moment.
-    pub fn show(&mut self, moment: &Moment<'_>) -> Result<()> {
+    pub fn show(&mut self, moment: &impl Show) -> Result<()> {
         let now = Instant::now();
         match self {
             Screen::Full { terminal, next } => {

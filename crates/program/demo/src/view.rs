@@ -4,6 +4,7 @@ use super::claims::Talker;
 use super::figures::{Figures, Node};
 use super::grid::{Grid, Look, cells};
 use super::router::SAMPLING_RATE;
+use super::screen::Show;
 use super::traffic::PROTOCOLS;
 
 /// Nodes shown.
@@ -60,7 +61,7 @@ impl Sheet {
     }
 
     /// Leaves out the last columns that do not fit into a width.
-    fn narrow(&mut self, width: usize) {
+    pub fn narrow(&mut self, width: usize) {
         let gaps = |columns: usize| GAP.len() * (columns - 1);
         while self.head.len() > 1
             && self.widths().iter().sum::<usize>() + gaps(self.head.len()) > width
@@ -89,7 +90,7 @@ impl Sheet {
     }
 
     /// Heading and rows, with aligned columns.
-    fn lines(&self) -> impl Iterator<Item = String> {
+    pub fn lines(&self) -> impl Iterator<Item = String> {
         let head: Vec<String> = self.head.iter().map(|&text| text.to_owned()).collect();
         let rows = self.rows.iter().map(|row| self.aligned(row));
         std::iter::once(self.aligned(&head)).chain(rows)
@@ -103,7 +104,7 @@ impl Sheet {
 }
 
 /// Takes rows from the longest sheets until all fit into a number of lines.
-fn shorten(sheets: &mut [Sheet], height: usize) {
+pub fn shorten(sheets: &mut [Sheet], height: usize) {
     while sheets.iter().map(Sheet::height).sum::<usize>() > height {
         // Prefer the first of equally long ones: talkers come last, and stay.
         let longest = sheets.iter_mut().rev().max_by_key(|sheet| sheet.rows.len());
@@ -143,12 +144,6 @@ impl Moment<'_> {
         format!("{:4.1} s  {}", self.seconds, self.phase)
     }
 
-    /// Formats a block of text.
-    pub fn text(&self) -> String {
-        let sheets = self.sheets().iter().map(Sheet::text).collect::<String>();
-        format!("--- {}\n{sheets}", self.headline())
-    }
-
     /// True if packets of the hosts passed between the two readings.
     pub fn has_traffic(&self) -> bool {
         let received =
@@ -162,9 +157,15 @@ impl Moment<'_> {
         let height = EDGES + self.sheets().iter().map(Sheet::height).sum::<usize>();
         self.draw(PICTURE_WIDTH, height)
     }
+}
 
-    /// Draws a screen of a given size. Rows and columns that do not fit are left out.
-    pub fn draw(&self, width: usize, height: usize) -> Grid {
+impl Show for Moment<'_> {
+    fn text(&self) -> String {
+        let sheets = self.sheets().iter().map(Sheet::text).collect::<String>();
+        format!("--- {}\n{sheets}", self.headline())
+    }
+
+    fn draw(&self, width: usize, height: usize) -> Grid {
         let mut sheets = self.sheets();
         shorten(&mut sheets, height.saturating_sub(EDGES));
         let mut grid = Grid::new(width);

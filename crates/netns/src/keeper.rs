@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
+use rustix::io::dup;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tempfile::TempDir;
 
-/// Descriptors with their names. Programs that are started inherit them.
+/// Descriptors with their names. No program inherits them unless they are handed over.
 type Kept = Arc<Mutex<Vec<(String, OwnedFd)>>>;
 
 /// Listens for what a router wants to be kept, and hands it to the next one.
@@ -49,8 +50,18 @@ impl Keeper {
         kept.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// A shell's words that start a program, `"$0" "$@"`, with what is kept.
-    pub(crate) fn script(&self) -> String {
+    /// Forgets what is kept, as a service manager does with a stopped service.
+    pub fn forget(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Has a program inherit what is kept: gives the words for `bash -c` that start it, `"$0" "$@"`,
+    /// and descriptors to hold until `bash` has been started. Whoever starts it sets
+    /// `NOTIFY_SOCKET` to [`socket`](Keeper::socket).
+    ///
+    /// # Errors
+    /// If there are too many open files.
+    pub fn hand_over(&self) -> Result<(String, Vec<OwnedFd>)> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
         let mut script = format!(
@@ -58,12 +69,16 @@ impl Keeper {
             kept.len(),
             names.join(":")
         );
+        let mut lent = Vec::new();
         for (at, (_, fd)) in kept.iter().enumerate() {
+            // A copy is inherited.
+            let copy = dup(fd).context("copy a descriptor")?;
             // An open by way of `/proc` would be another queue, of no device.
             // The program has each once, or a device would never go.
-            let _ = write!(script, " {to}<&{fd} {fd}<&-", to = at + 3, fd = fd.as_raw_fd());
+            let _ = write!(script, " {to}<&{fd} {fd}<&-", to = at + 3, fd = copy.as_raw_fd());
+            lent.push(copy);
         }
-        script
+        Ok((script, lent))
     }
 }
 
@@ -73,7 +88,7 @@ fn listen(socket: &UnixDatagram, kept: &Kept) -> Result<()> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut room);
     let mut pieces = [IoSliceMut::new(&mut text)];
-    let got = recvmsg(socket, &mut pieces, &mut ancillary, RecvFlags::empty())?;
+    let got = recvmsg(socket, &mut pieces, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let text = String::from_utf8_lossy(&text[..got.bytes]).into_owned();
     let name = text.lines().find_map(|line| line.strip_prefix("FDNAME=")).unwrap_or("stored");
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,68 @@
+//! The demonstration with routing daemons keeps its promises.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use thalweg_smoke::thalweg;
+use thalweg_testkit::{Cmd, Signal, WAIT_LIMIT, lab_test};
+
+/// The demonstration takes half a minute, more on a busy machine.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Runs it in a directory of its own, which it leaves empty but for its results.
+fn demo(daemon: &str) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let results = dir.path().join("results.json");
+    let files = dir.path().join("files");
+    fs::create_dir(&files)?;
+    let output = Cmd::new(thalweg()?)
+        .args(["demo", "bgp", "--plain", "--routes", "5000", "--daemon", daemon, "--json"])
+        .arg(&results)
+        .env("TMPDIR", &files)
+        .deadline(LIMIT)
+        .run()?;
+    ensure!(output.status.success(), "{}: {}{}", output.status, output.stdout, output.stderr);
+    ensure!(output.stdout.contains("All claims hold."), "{}", output.stdout);
+    let results: Value = serde_json::from_str(&fs::read_to_string(&results)?).context("results")?;
+    ensure!(results["ok"] == true && results["routes"] == 5000, "{results}");
+    leaves_nothing(&files)
+}
+
+/// There are neither files nor processes with such files.
+fn leaves_nothing(files: &std::path::Path) -> Result<()> {
+    let left: Vec<_> = fs::read_dir(files)?.flatten().map(|entry| entry.path()).collect();
+    ensure!(left.is_empty(), "{left:?}");
+    let mark = files.as_os_str().as_encoded_bytes();
+    for process in fs::read_dir("/proc")?.flatten() {
+        let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let ours = words.windows(mark.len()).any(|part| part == mark);
+        ensure!(!ours, "{}", String::from_utf8_lossy(&words));
+    }
+    Ok(())
+}
+
+lab_test! {
+    fn full_routes_by_bird() {
+        demo("bird")
+    }
+
+    fn full_routes_by_frr() {
+        demo("frr")
+    }
+
+    fn one_that_is_interrupted_leaves_nothing() {
+        let files = tempfile::tempdir()?;
+        let words = ["demo", "bgp", "--plain", "--routes", "2000"];
+        let mut demo =
+            Cmd::new(thalweg()?).args(words).env("TMPDIR", files.path()).spawn()?;
+        demo.wait_for_output(WAIT_LIMIT, "the first figures", |out, _| {
+            out.contains("Stream of").then_some(())
+        })?;
+        demo.signal(Signal::TERM)?;
+        let output = demo.finish(WAIT_LIMIT)?;
+        ensure!(output.status.code() == Some(130), "{}: {}", output.status, output.stderr);
+        leaves_nothing(files.path())
+    }
+}
