@@ -714,8 +714,8 @@ impl Mpls {
         route.map_or(&[], |route| &route.vias)
     }
 
-    /// Removes the paths of a label, which follows those of the kernel again, if there are such. One
-    /// that every table has is as it was at first.
+    /// Removes the paths of a label, which follows those of the kernel again, if there are such.
+    /// One that every table has is as it was at first.
     fn remove(&mut self, c: &Control, id: TableId, key: Key) {
         let route = self.tables.get_mut(&id).and_then(|table| table.routes.get_mut(&key));
         let under = route.and_then(|route| route.under.take());
