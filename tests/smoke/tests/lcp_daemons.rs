@@ -501,7 +501,8 @@ lab_test! {
         nobody_keeps(Edge::start(frr)?)
     }
 
-    /// A namespace goes with a large table, and comes back with it. The router forgets and takes all.
+    /// A namespace goes with a large table, and comes back with it. The router forgets all, and
+    /// takes all.
     fn a_namespace_with_many_routes_goes_and_returns() {
         let mut edge = Edge::start(bird)?;
         put_many(&edge)?;
