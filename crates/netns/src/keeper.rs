@@ -55,8 +55,8 @@ impl Keeper {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Has a program inherit what is kept: gives the words for `bash -c` that start it, `"$0" "$@"`,
-    /// and descriptors to hold until `bash` has been started. Whoever starts it sets
+    /// Makes a program inherit what is kept: gives the words for `bash -c` that start it,
+    /// `"$0" "$@"`, and descriptors to hold until `bash` has been started. The caller sets
     /// `NOTIFY_SOCKET` to [`socket`](Keeper::socket).
     ///
     /// # Errors

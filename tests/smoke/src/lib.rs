@@ -8,7 +8,8 @@
 //! - [`Collector`] receives sFlow datagrams.
 //! - [`Flow`] is a ping that goes on while other things happen, and knows what it missed.
 //! - [`Ovs`] is an Open vSwitch in a namespace, [`Peer`] finds such programs of others.
-//! - [`Keeper`] keeps a router's descriptors over restarts, as systemd does, and [`Systemd`] is one.
+//! - [`Keeper`] keeps a router's descriptors over restarts, as systemd does, and [`Systemd`] is
+//!   one.
 //! - [`wait_for_same_routes`] compares the router's routes with the kernel's.
 //! - [`CpuClock`] measures the processor time of a process, [`ActivityClock`] to the nanosecond and
 //!   with its wake-ups.

@@ -30,7 +30,7 @@ fn demo(daemon: &str) -> Result<()> {
     leaves_nothing(&files)
 }
 
-/// There are neither files nor processes with such files.
+/// Checks that neither files nor processes with such files are left.
 fn leaves_nothing(files: &std::path::Path) -> Result<()> {
     let left: Vec<_> = fs::read_dir(files)?.flatten().map(|entry| entry.path()).collect();
     ensure!(left.is_empty(), "{left:?}");

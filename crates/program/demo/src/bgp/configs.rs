@@ -9,7 +9,7 @@ pub const ONE: u32 = 64_501;
 pub const TWO: u32 = 64_502;
 /// The first of the destinations. Each route has 256 addresses, with room for a million.
 const FIRST: u32 = u32::from_be_bytes([16, 0, 0, 0]);
-/// Where all destinations are.
+/// The prefix of all destinations.
 pub const WORLD: &str = "16.0.0.0/4";
 /// The customer's prefix.
 pub const CUSTOMER: &str = "10.3.0.0/24";

@@ -171,7 +171,7 @@ impl Play {
         })
     }
 
-    /// What the daemon said last, for an error.
+    /// Returns the last lines of the daemon's output, for an error.
     fn said(&mut self) -> String {
         // The screen would hide it.
         self.screen = None;

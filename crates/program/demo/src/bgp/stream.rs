@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 struct Sent {
     /// When each was sent, in microseconds since the begin.
     at: Vec<u32>,
-    /// Whether each has arrived.
+    /// Arrival of each.
     arrived: Vec<bool>,
 }
 

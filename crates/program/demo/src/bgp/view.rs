@@ -1,4 +1,4 @@
-//! What the screen shows: sessions, routes, the stream, and what has happened to it.
+//! The live view: sessions, routes, the stream, and events with their losses.
 
 use super::configs::Software;
 use super::stage::{Session, Table};
@@ -18,7 +18,7 @@ pub struct Event {
     /// Moment of the event, since the begin.
     pub at: Duration,
     pub losses: Losses,
-    /// It goes on.
+    /// True while it goes on.
     pub open: bool,
 }
 
@@ -46,7 +46,7 @@ pub fn time(time: Duration) -> String {
     }
 }
 
-/// What an event did, in columns.
+/// Formats an event and its losses, in columns.
 pub fn columns(e: &Event) -> Vec<String> {
     let l = &e.losses;
     let (first, last) = match l.back {
