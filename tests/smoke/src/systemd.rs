@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 use thalweg_testkit::{Cmd, Netns, Running, WAIT_LIMIT, wait_until_seen};
 
-/// Makes all files of the machine read-only for systemd, which would clean up directories as it does
-/// when a machine starts, and has it begin with no unit of the machine's. Its number, as the outside
-/// counts, comes first, since `/proc` changes afterwards. `/run/netns/plane` is the namespace
-/// `$PLANE`.
+/// Makes all files of the machine read-only for systemd, which would clean up directories as it
+/// does when a machine starts, and has it begin with no unit of the machine's. Its number, as the
+/// outside counts, comes first, since `/proc` changes afterwards. `/run/netns/plane` is the
+/// namespace `$PLANE`.
 const BOOT: &str = r#"set -eu
 read -r number _ < /proc/self/stat
 echo "$number" > "$FILES/number"
