@@ -277,8 +277,12 @@ impl Edge {
     /// kernel's routes, and no others.
     fn settle(&mut self) -> Result<()> {
         self.await_sessions().and_then(|()| self.await_routes()).with_context(|| self.seen())?;
-        let count = wait_for_same_routes(&self.plane, &self.router)?;
-        ensure!(count as u32 >= 2 * ROUTES, "{count} routes");
+        // Routes that were there before may go once more, and return.
+        wait_until_seen(WAIT_LIMIT, "all routes", || -> Result<()> {
+            let count = wait_for_same_routes(&self.plane, &self.router)?;
+            ensure!(count as u32 >= 2 * ROUTES, "{count} routes");
+            Ok(())
+        })?;
         let shown = self.router.json("show lcp routes unresolved")?;
         ensure!(shown["count"] == 0, "{shown}");
         let options = PingOptions { count: 3, ..PingOptions::default() };
