@@ -5,7 +5,7 @@
 //! route that the kernel uses, over the interfaces of the twins. Next-hop objects of the kernel are
 //! numbered groups, so that a change of one is a single change here, however many routes name it.
 //!
-//! Routes of labels are [bound](labels) in the router's label table.
+//! Routes of labels are bound in the router's label table.
 //!
 //! Routes that the kernel makes for its own addresses are left out, as interfaces have the same.
 //! Routes by links that are no twins, and of kinds that the router does not have, stay in the
