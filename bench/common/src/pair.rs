@@ -297,8 +297,7 @@ impl Quiet {
         Quiet { two: self.two.min(other.two), one: self.one.min(other.one) }
     }
 
-    /// Returns true if the processors are not threads of one core, and nobody else uses the other
-    /// threads of their cores.
+    /// Returns true if each processor is a core of its own, which no other guest slows down.
     fn is_quiet(self) -> bool {
         self.two >= 1.9 && self.one >= 0.95
     }
