@@ -11,7 +11,7 @@
 #   demo-bgp  FRRouting and BIRD
 #   test   Open vSwitch, radvd and rdisc6, BIRD, and keepalived
 #   long   the same; sFlow collectors: pmacct's, and goflow2, if there is Go to build it with
-#   bench  Open vSwitch, DPDK's testpmd, and nft; what cannot be had is a row in a table then
+#   bench  Open vSwitch, DPDK's testpmd, nft, and BIRD; what cannot be had is a row in a table then
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -160,6 +160,7 @@ unpack_peers() {
         bench)
             unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
             unpack "$peers/nftables" nft nftables
+            unpack "$peers/bird" bird bird2
             ;;
     esac
 }

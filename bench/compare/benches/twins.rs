@@ -17,7 +17,9 @@ use thalweg_testkit::{
 };
 
 const PAIRS: usize = 1000;
+/// Routes of the kernel, of each version of IP.
 const ROUTES: usize = 1_000_000;
+const ROUTES6: usize = 250_000;
 /// Packets per second of the flood.
 const FLOOD: u32 = 1_000_000;
 const QUICK_WINDOW: Duration = Duration::from_secs(10);
@@ -39,6 +41,11 @@ impl Edge {
         let (plane, peer) = (Netns::new("twins-plane")?, Netns::new("twins-peer")?);
         for ns in [&plane, &peer] {
             ns.ip("link set lo up")?;
+            for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
+                for which in ["all", "default"] {
+                    ns.set_sysctl(&format!("net/ipv6/conf/{which}/{what}"), value)?;
+                }
+            }
         }
         let ours = LinkOptions { offloads: Offloads::ON, ..LinkOptions::default() };
         let theirs = ours.clone().address("10.1.0.2/24");
@@ -48,6 +55,7 @@ impl Edge {
             .commands(&format!(
                 "create host-interface name e0
                  set interface ip address host-e0 10.1.0.1/24
+                 set interface ip address host-e0 2001:db8:1::1/64
                  set interface state host-e0 up
                  lcp lcp-sync on
                  lcp create host-e0 host-if e0 netns {}",
@@ -136,29 +144,30 @@ struct Scale {
     state: Value,
 }
 
-/// A million routes, by a group of next hops.
-fn scale(routes: usize) -> Result<Scale> {
+/// Routes of both versions, by a group of next hops each.
+fn scale(routes: usize, routes6: usize) -> Result<Scale> {
     let edge = Edge::start()?;
     edge.plane.set_sysctl("net/ipv4/nexthop_compat_mode", "0")?;
     for command in [
         "nexthop add id 1 via 10.1.0.2 dev e0",
         "nexthop add id 2 via 10.1.0.3 dev e0",
         "nexthop add id 3 group 1/2",
+        "nexthop add id 4 via 2001:db8:1::2 dev e0",
+        "nexthop add id 5 via 2001:db8:1::3 dev e0",
+        "nexthop add id 6 group 4/5",
     ] {
         edge.plane.ip(command)?;
     }
     let prefix = |n: usize| format!("{}.{}.{}.0/24", 20 + (n >> 16), n >> 8 & 255, n & 255);
-    let batch = |range: std::ops::Range<usize>, end: &str| -> Result<tempfile::NamedTempFile> {
+    let prefix6 = |n: usize| format!("2a00:{:x}:{:x}::/48", n >> 16, n & 0xffff);
+    let run = |lines: &mut dyn Iterator<Item = String>| -> Result<f64> {
         let file = tempfile::NamedTempFile::new()?;
         let mut out = BufWriter::new(file.as_file());
-        for n in range {
-            writeln!(out, "route {end}", end = end.replace("PREFIX", &prefix(n)))?;
+        for line in lines {
+            writeln!(out, "route {line}")?;
         }
         out.flush()?;
         drop(out);
-        Ok(file)
-    };
-    let run = |file: &tempfile::NamedTempFile| -> Result<f64> {
         let began = Instant::now();
         edge.plane.ip(&format!("-batch {}", file.path().display()))?;
         Ok(began.elapsed().as_secs_f64())
@@ -173,10 +182,10 @@ fn scale(routes: usize) -> Result<Scale> {
         })?;
         Ok(began.elapsed().as_secs_f64())
     };
-    let add = batch(0..routes, "add PREFIX nhid 3")?;
-    let less = batch(0..routes / 10, "del PREFIX")?;
-    let inserted = run(&add)?;
-    let after = await_count(routes)?;
+    let add4 = (0..routes).map(|n| format!("add {} nhid 3", prefix(n)));
+    let add6 = (0..routes6).map(|n| format!("add {} nhid 6", prefix6(n)));
+    let inserted = run(&mut add4.chain(add6))?;
+    let after = await_count(routes + routes6)?;
     let state = edge.router.json("show lcp routes")?["namespaces"][0].clone();
     let last = prefix(routes - 1);
     let began = Instant::now();
@@ -188,13 +197,13 @@ fn scale(routes: usize) -> Result<Scale> {
         if there { Ok(()) } else { Err(shown) }
     })?;
     let changed = began.elapsed().as_secs_f64();
-    run(&less)?;
-    let gone = await_count(routes - routes / 10)?;
+    run(&mut (0..routes / 10).map(|n| format!("del {}", prefix(n))))?;
+    let gone = await_count(routes - routes / 10 + routes6)?;
     edge.router.stop()?;
     Ok(Scale { inserted, after, changed, gone, state })
 }
 
-fn scale_table(routes: usize, scale: &Scale) -> Table {
+fn scale_table(routes: usize, routes6: usize, scale: &Scale) -> Table {
     let columns = vec![
         Column::text("routes of the kernel"),
         Column::text("unit"),
@@ -207,9 +216,15 @@ fn scale_table(routes: usize, scale: &Scale) -> Table {
             guide.map_or(Cell::None, |(text, most)| Cell::Guide(text.into(), value <= most));
         table.row(vec![what.into(), unit.into(), Cell::Number(value, 2), guide]);
     };
-    row(format!("{routes} added to the kernel"), "s", scale.inserted, None);
+    let added = format!("{routes} of IPv4 and {routes6} of IPv6 added to the kernel");
+    row(added, "s", scale.inserted, None);
     row("all forward, after the last message".into(), "s", scale.after, Some(("≤ 3", 3.0)));
-    row("a group of next hops changed under all".into(), "s", scale.changed, Some(("≤ 0.2", 0.2)));
+    row(
+        "a group of next hops changed under those of IPv4".into(),
+        "s",
+        scale.changed,
+        Some(("≤ 0.2", 0.2)),
+    );
     row(
         format!("{} gone, after the last message", routes / 10),
         "s",
@@ -218,7 +233,8 @@ fn scale_table(routes: usize, scale: &Scale) -> Table {
     );
     let number = |key: &str| scale.state[key].as_f64().unwrap_or(f64::NAN);
     let mebibytes = number("memory") / f64::from(1 << 20);
-    row("memory of the shadow".into(), "MiB", mebibytes, Some(("≤ 64", 64.0)));
+    let most = 64.0 * (routes + routes6) as f64 / 1e6;
+    row("memory of the shadow".into(), "MiB", mebibytes, Some((&format!("≤ {most:.0}"), most)));
     row("times that notices were lost".into(), "", number("overruns"), None);
     table
 }
@@ -384,6 +400,6 @@ fn main() -> Result<()> {
     }
     table.note(format!("Losses of BFD and BGP on both sides in {} s.", window.as_secs()));
     report.table(table);
-    report.table(scale_table(ROUTES, &scale(ROUTES)?));
+    report.table(scale_table(ROUTES, ROUTES6, &scale(ROUTES, ROUTES6)?));
     report.finish(&args)
 }

@@ -21,6 +21,8 @@ pub struct Evidence {
     /// Routes of each provider, and the time until the router had them.
     pub routes: u32,
     pub filled: Duration,
+    /// Time from the last route in the kernel until the router had it.
+    pub behind: Duration,
     /// Losses of undisturbed seconds.
     pub steady: Losses,
     pub failure: Event,
@@ -171,6 +173,7 @@ pub fn to_json(e: &Evidence, claims: &[Claim]) -> Value {
         "daemon": e.software.name(),
         "routes": e.routes,
         "filled_ms": ms(e.filled),
+        "behind_ms": ms(e.behind),
         "packets_per_second": RATE,
         "steady": losses(&e.steady),
         "failure": losses(&e.failure.losses),
@@ -205,6 +208,7 @@ mod tests {
             software: Software::Bird,
             routes: 1000,
             filled: Duration::from_secs(2),
+            behind: Duration::from_millis(300),
             steady: event(0).losses,
             failure: event(5000),
             repair: event(0),

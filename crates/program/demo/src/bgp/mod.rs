@@ -184,6 +184,7 @@ impl Play {
     fn all(&mut self) -> Result<Evidence> {
         self.until("all routes in the router", Play::is_full)?;
         let filled = self.begin.elapsed();
+        let behind = self.looks.noticed().map_or(filled, |at| at.elapsed());
         let addresses = configs::addresses(self.routes, DESTINATIONS);
         let (from, to) = (&self.places.customer, &self.places.world);
         self.stream = Some(Stream::start(from, to, &addresses)?);
@@ -228,6 +229,7 @@ impl Play {
             software: self.software,
             routes: self.routes,
             filled,
+            behind,
             steady,
             failure,
             repair,

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thalweg_cli::client::Client;
 use thalweg_netns::{Keeper, LinkOptions, Netns, Output, Running, Signal, veth};
 use thalweg_peers::{Bird, Frr};
@@ -263,32 +263,58 @@ impl Table {
     }
 }
 
+/// The last look at the router.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// None if the router did not answer.
+    table: Option<Table>,
+    /// When the kernel's last change was seen first.
+    noticed: Option<Instant>,
+}
+
 /// A thread that looks at the router's table, so that the screen never waits for it.
 pub struct Looks {
-    table: Arc<Mutex<Option<Table>>>,
+    seen: Arc<Mutex<Seen>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Looks {
     pub fn start(socket: PathBuf) -> Result<Looks> {
-        let (table, stop) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
-        let (into, until) = (table.clone(), stop.clone());
+        let (seen, stop) =
+            (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
+        let (into, until) = (seen.clone(), stop.clone());
         let run = move || {
+            let mut notices = None;
             while !until.load(Ordering::Acquire) {
                 // A client that is kept would speak to a router that is gone.
                 let read = Client::connect(&socket).map_err(anyhow::Error::from);
                 let read = read.and_then(|mut client| Table::read(&mut client)).ok();
-                *into.lock().unwrap_or_else(PoisonError::into_inner) = read;
+                let mut seen = into.lock().unwrap_or_else(PoisonError::into_inner);
+                let counted = read.map(|table| table.notices);
+                if counted.is_some() && counted != notices {
+                    (notices, seen.noticed) = (counted, Some(Instant::now()));
+                }
+                seen.table = read;
+                drop(seen);
                 std::thread::sleep(PERIOD);
             }
         };
         std::thread::Builder::new().name("looks".into()).spawn(run).context("start a thread")?;
-        Ok(Looks { table, stop })
+        Ok(Looks { seen, stop })
+    }
+
+    fn seen(&self) -> Seen {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last look; `None` if the router did not answer.
     pub fn table(&self) -> Option<Table> {
-        *self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen().table
+    }
+
+    /// When the kernel's last change was seen, late by up to the time between two looks.
+    pub fn noticed(&self) -> Option<Instant> {
+        self.seen().noticed
     }
 }
 
