@@ -171,7 +171,13 @@ impl EthernetInput {
                 p.pull(header);
                 v
             }
-            _ => self.packet_by_rare_type(cx, p, kind, header),
+            _ => match self.types.load(cx.guard()).get(kind) {
+                Some(id) => {
+                    p.pull(header);
+                    Verdict::node(id)
+                }
+                None => self.packet_by_no_type(cx, p, kind, header),
+            },
         }
     }
 
@@ -430,9 +436,9 @@ impl EthernetInput {
         }
     }
 
-    /// Decides about a packet by an ethertype that is not the usual one.
+    /// Decides about a packet with a priority tag, a length, or an ethertype that nothing handles.
     #[cold]
-    fn packet_by_rare_type(
+    fn packet_by_no_type(
         &self,
         cx: &NodeCx<'_>,
         mut p: PktMut<'_>,
