@@ -753,6 +753,7 @@ impl Translator {
 }
 
 /// The change that a session makes to packets found by one of its keys.
+#[inline]
 pub(crate) fn change(nat: &Nat, found: Found) -> Change {
     let (inside, outside) = nat.keys(found.flow());
     let (l3, l4) = nat.session(found.flow()).deltas();
@@ -766,6 +767,7 @@ pub(crate) fn change(nat: &Nat, found: Found) -> Change {
 }
 
 /// Counts a packet, updates the TCP state, and restarts the timeout.
+#[inline]
 pub(crate) fn note(
     nat: &mut Nat,
     found: Found,
