@@ -60,6 +60,9 @@ impl MacKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MacKey(u64);
 
+/// Bits of a [`MacKey`] that the address takes.
+const MAC_BITS: u64 = (1 << 48) - 1;
+
 impl MacKey {
     /// Creates the key of an address in domain `bridge`, a number from 1 on.
     #[inline(always)]
@@ -70,10 +73,12 @@ impl MacKey {
     /// Returns the keys of destination and source of a frame that begins with these bytes.
     #[inline(always)]
     pub fn pair(bridge: u16, header: &[u8; 12]) -> (MacKey, MacKey) {
+        // Eight bytes at once: byte by byte, the compiler gathers them by vectors, which takes
+        // longer.
+        let (&[to @ .., _, _, _, _], &[_, _, _, _, from @ ..]) = (header, header);
         let bridge = u64::from(bridge) << 48;
-        let [a, b, c, d, e, f, g, h, i, j, k, l] = *header;
-        let to = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
-        let from = u64::from_le_bytes([g, h, i, j, k, l, 0, 0]);
+        let to = u64::from_le_bytes(to) & MAC_BITS;
+        let from = u64::from_le_bytes(from) >> 16;
         (MacKey(to | bridge), MacKey(from | bridge))
     }
     /// Returns the domain's number.
