@@ -126,17 +126,18 @@ impl Labels {
         next
     }
 
-    /// Adds some labels to `out`, with their routes. At first come those that are gone and wait to
-    /// be taken.
+    /// Adds some labels to `out`, with their routes, and those among them that are gone and wait to
+    /// be taken: labels that go ahead of a walk are in it.
     pub(super) fn some(&self, from: u32, lists: &Lists, out: &mut Vec<LabelChange>) -> Option<u32> {
-        if from == 0 {
-            let gone = self.changed.iter().filter(|label| !self.has(**label));
-            out.extend(gone.map(|label| LabelChange { label: *label, now: None }));
-        }
-        let mut rows = self.rows.range(from..);
-        let some = rows.by_ref().take(AT_ONCE);
+        let row = self.rows.range(from..).nth(AT_ONCE).map(|(label, _)| *label);
+        let waiting = self.changed.range(from..).nth(AT_ONCE).copied();
+        let next = row.into_iter().chain(waiting).min();
+        let until = next.unwrap_or(u32::MAX);
+        let gone = self.changed.range(from..until).filter(|label| !self.has(**label));
+        out.extend(gone.map(|label| LabelChange { label: *label, now: None }));
+        let some = self.rows.range(from..until);
         out.extend(some.map(|(label, (row, _))| change(*label, *row, lists)));
-        rows.next().map(|(label, _)| *label)
+        next
     }
 
     pub(super) fn find(&self, label: u32, lists: &Lists) -> Option<LabelRoute> {

@@ -121,6 +121,29 @@ fn what_is_gone_and_not_taken_is_in_a_walk() {
     assert_eq!((shadow.len(), shadow.take(100).routes.len()), (0, 1));
 }
 
+/// A namespace that is left loses labels meanwhile, ahead of the walk and behind.
+#[test]
+fn labels_that_go_during_a_walk_are_in_it() {
+    let mut shadow = Shadow::new(Limits::default());
+    let all = 16..3000;
+    for n in all.clone() {
+        set_label(&mut shadow, &label(n, None, 1));
+    }
+    assert_eq!(taken(&mut shadow).len(), all.len());
+    let (mut walk, mut seen) = (shadow.walk(), Visited::default());
+    assert!(shadow.some(&mut walk, &mut seen));
+    assert!(seen.labels.len() < 1000, "{}", seen.labels.len());
+    for n in (16..20).chain(1000..2999) {
+        let payload = label(n, None, 1);
+        shadow.delete_label(&LabelMessage::parse(&payload).unwrap());
+    }
+    while shadow.some(&mut walk, &mut seen) {}
+    let gone = seen.labels.iter().filter(|change| change.now.is_none()).count();
+    let mut labels: Vec<u32> = seen.labels.iter().map(|change| change.label).collect();
+    labels.sort_unstable();
+    assert_eq!((gone, labels), (1999, all.collect()));
+}
+
 #[test]
 fn a_replacement_that_is_not_followed_is_doubtful() {
     let mut shadow = Shadow::new(Limits::default());
