@@ -319,7 +319,7 @@ impl Routes {
             waiting: shared.shadow.waiting(),
             memory: shared.shadow.memory(),
             buffer: self.0.buffer,
-            left: shared.shadow.left,
+            left: shared.shadow.left(),
             complete: shared.complete,
         }
     }

@@ -50,7 +50,12 @@ pub(super) struct Shadow {
     /// Objects whose routes were there before them, to be offered.
     early: BTreeSet<u32>,
     limits: Limits,
-    pub(super) left: Left,
+    /// Counts since the last list began.
+    left: Left,
+    /// Counts before it, until it has ended.
+    former: Option<Left>,
+    /// Routes and labels since then that had no room.
+    missing: [usize; 2],
     /// A notice did not fit what was seen: something was missed.
     pub(super) is_doubtful: bool,
     /// Routes of all tables.
@@ -145,6 +150,31 @@ impl Shadow {
         self.objects.len()
     }
 
+    /// What is left out, as the last whole list and the notices since have it.
+    pub(super) fn left(&self) -> Left {
+        self.former.unwrap_or(self.left)
+    }
+
+    /// Reads a message about what is gone: it is no longer left out.
+    fn read_gone<T>(&mut self, read: impl FnOnce(&mut Shadow) -> T) -> T {
+        let before = self.left;
+        let read = read(self);
+        let less = |before: u64, now: u64| before.saturating_sub(now - before);
+        self.left = Left {
+            unsupported: less(before.unsupported, self.left.unsupported),
+            beyond: less(before.beyond, self.left.beyond),
+        };
+        read
+    }
+
+    /// Returns whether there is room for all that had none: only a list names it.
+    fn has_room(&self) -> bool {
+        let [routes, labels] = self.missing;
+        let fits = |n: usize, there: usize, limit: usize| n > 0 && there + n <= limit;
+        fits(routes, self.total, self.limits.routes)
+            || fits(labels, self.labels.len(), self.limits.labels)
+    }
+
     /// Bytes.
     pub(super) fn memory(&self) -> usize {
         let v4: usize = self.v4.values().map(Table::memory).sum();
@@ -222,9 +252,10 @@ impl Shadow {
         }
         let exists: bool = in_tables!(self, to, |tables, _prefix| tables.contains_key(&id));
         let tables = self.v4.len().max(self.v6.len());
-        let full = self.total >= self.limits.routes || !exists && tables >= self.limits.tables;
-        if grows && full {
+        let full = self.total >= self.limits.routes;
+        if grows && (full || !exists && tables >= self.limits.tables) {
             self.left.beyond += 1;
+            self.missing[0] += if full { new.len() - old.len() } else { 0 };
             // The routes that are there stay.
             self.mark(id, to, mark);
             return;
@@ -287,7 +318,7 @@ impl Shadow {
 
     /// Takes a notice of a route that was deleted.
     pub(super) fn delete(&mut self, m: &RouteMessage<'_>) {
-        let Some(route) = self.route(m) else { return };
+        let Some(route) = self.read_gone(|shadow| shadow.route(m)) else { return };
         let is_v4 = m.destination.0.is_ipv4();
         let mut rest = None;
         let mut is_doubtful = false;
@@ -319,7 +350,7 @@ impl Shadow {
             self.lists.release(hops);
         }
         // One that went with its link was not announced, and is missed by the list that follows.
-        self.is_doubtful |= is_doubtful;
+        self.is_doubtful |= is_doubtful || self.has_room();
         self.lists.release(route.hops);
     }
 
@@ -331,6 +362,7 @@ impl Shadow {
         };
         if self.labels.len() >= self.limits.labels && !self.labels.has(m.label) {
             self.left.beyond += 1;
+            self.missing[1] += 1;
             return self.lists.release(row.hops);
         }
         self.labels.set(m.label, row, self.mark, &mut self.lists);
@@ -339,9 +371,10 @@ impl Shadow {
     /// Takes a notice of a label's route that was deleted.
     pub(super) fn delete_label(&mut self, m: &LabelMessage<'_>) {
         if self.labels.remove(m.label, &mut self.lists) {
+            self.is_doubtful |= self.has_room();
             return;
         }
-        if let Some(row) = self.row(m) {
+        if let Some(row) = self.read_gone(|shadow| shadow.row(m)) {
             self.is_doubtful = true;
             self.lists.release(row.hops);
         }
@@ -427,6 +460,8 @@ impl Shadow {
     pub(super) fn begin(&mut self) {
         self.mark ^= SEEN;
         self.listing = Listing::default();
+        self.former = Some(std::mem::take(&mut self.left));
+        self.missing = [0; 2];
     }
 
     /// Takes a row of the list. Rows of a destination follow each other in the kernel's order.
@@ -476,6 +511,7 @@ impl Shadow {
     /// Ends a list that was whole: what it has not named is gone.
     pub(super) fn end(&mut self) {
         self.flush_listed();
+        self.former = None;
         let listed = std::mem::take(&mut self.listing.objects);
         let gone: Vec<u32> =
             self.objects.keys().filter(|id| !listed.contains(id)).copied().collect();
@@ -502,6 +538,7 @@ impl Shadow {
         if !more {
             // No route leads to an object that is gone.
             self.unused.append(&mut self.gone);
+            self.is_doubtful |= self.has_room();
         }
         more
     }
@@ -516,6 +553,7 @@ impl Shadow {
     pub(super) fn abandon(&mut self) {
         self.flush_listed();
         self.listing = Listing::default();
+        self.left = self.former.take().unwrap_or(self.left);
     }
 
     /// Marks some destinations; returns false at the end.

@@ -152,7 +152,71 @@ fn a_replacement_that_is_not_followed_is_doubtful() {
     let mut throw = one.clone();
     throw[7] = 9;
     shadow.add(Placing::Replace, &RouteMessage::parse(&throw).unwrap());
-    assert!(shadow.is_doubtful && shadow.left.unsupported == 1);
+    assert!(shadow.is_doubtful && shadow.left().unsupported == 1);
+}
+
+/// Routes that are left out count once, however often they are listed, and not once they are gone.
+#[test]
+fn what_is_left_out_is_counted_once() {
+    let mut shadow = Shadow::new(Limits::default());
+    let mut throw = route(1, None);
+    throw[7] = 9;
+    let (throw, mut odd) = (RouteMessage::parse(&throw).unwrap(), label(100, None, 1));
+    odd[7] = 6;
+    let odd = LabelMessage::parse(&odd).unwrap();
+    for _ in 0..3 {
+        shadow.begin();
+        shadow.list(&throw);
+        shadow.set_label(&odd);
+        end(&mut shadow);
+        assert_eq!(shadow.left().unsupported, 2);
+    }
+    // One that is being read says nothing yet, nor one that ends early.
+    shadow.begin();
+    assert_eq!(shadow.left().unsupported, 2);
+    abandon(&mut shadow);
+    assert_eq!(shadow.left().unsupported, 2);
+    shadow.delete(&throw);
+    shadow.delete_label(&odd);
+    assert_eq!(shadow.left(), super::Left::default());
+    shadow.delete(&throw);
+    assert_eq!(shadow.left(), super::Left::default());
+}
+
+/// Routes and labels beyond the limits are taken once others have gone.
+#[test]
+fn what_had_no_room_is_listed_when_there_is_some() {
+    let mut shadow = Shadow::new(Limits { routes: 5, labels: 2, ..Limits::default() });
+    let fill = |shadow: &mut Shadow, first: u8| {
+        shadow.begin();
+        shadow.is_doubtful = false;
+        list(shadow, first..6);
+        (16 + u32::from(first)..19).for_each(|n| set_label(shadow, &label(n, None, 1)));
+        end(shadow);
+    };
+    for _ in 0..2 {
+        fill(&mut shadow, 0);
+        assert_eq!((shadow.len(), shadow.labels(), shadow.left().beyond), (5, 2, 2));
+        assert!(!shadow.is_doubtful, "there is no room");
+    }
+    shadow.delete(&RouteMessage::parse(&route(0, None)).unwrap());
+    assert!(shadow.is_doubtful);
+    shadow.is_doubtful = false;
+    shadow.delete_label(&LabelMessage::parse(&label(16, None, 1)).unwrap());
+    assert!(shadow.is_doubtful);
+    fill(&mut shadow, 1);
+    assert_eq!((shadow.len(), shadow.labels(), shadow.left()), (5, 2, super::Left::default()));
+    // The list has more than there is room for until what it does not name is removed.
+    shadow.begin();
+    shadow.is_doubtful = false;
+    list(&mut shadow, 100..105);
+    end(&mut shadow);
+    assert!(shadow.is_doubtful && shadow.len() < 5);
+    shadow.begin();
+    shadow.is_doubtful = false;
+    list(&mut shadow, 100..105);
+    end(&mut shadow);
+    assert_eq!((shadow.len(), shadow.is_doubtful), (5, false));
 }
 
 #[test]
@@ -164,7 +228,7 @@ fn a_full_table_keeps_what_it_has() {
         end(&mut shadow);
         assert_eq!(shadow.len(), 5);
     }
-    assert_eq!(shadow.left.beyond, 10);
+    assert_eq!(shadow.left().beyond, 5);
 }
 
 /// The payload of a message about a label's route, which is swapped, or popped (`None`), by as many
@@ -244,15 +308,15 @@ fn reserved_labels_and_more_than_there_is_room_for_are_left_out() {
     for n in [0, 3, 15] {
         set_label(&mut shadow, &label(n, None, 1));
     }
-    assert_eq!((shadow.labels(), shadow.left.unsupported), (0, 3));
+    assert_eq!((shadow.labels(), shadow.left().unsupported), (0, 3));
     for n in 16..1000 {
         set_label(&mut shadow, &label(n, None, 1));
     }
-    assert_eq!((shadow.labels(), shadow.left.beyond), (3, 981));
+    assert_eq!((shadow.labels(), shadow.left().beyond), (3, 981));
     // Ten thousand hops; one that is known may change.
     set_label(&mut shadow, &label(16, Some(3000), 1500));
     assert_eq!(taken(&mut shadow)[0], (16, 4));
-    assert_eq!((shadow.labels(), shadow.left.beyond), (3, 982));
+    assert_eq!((shadow.labels(), shadow.left().beyond), (3, 982));
     // One that the kernel does not use any more, as its hops are dead.
     let mut dead = label(16, None, 1);
     dead.truncate(12 + 8);
