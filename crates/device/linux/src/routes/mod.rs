@@ -9,6 +9,7 @@
 
 mod labels;
 mod lists;
+mod objects;
 mod shadow;
 mod table;
 #[cfg(test)]

@@ -6,8 +6,9 @@
 
 use super::labels::{FIRST_FREE, LabelRoute, Labels, Row};
 use super::lists::Lists;
+use super::objects::{Object, Objects};
 use super::table::{Route, SEEN, Table};
-use super::types::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used, Visited};
+use super::types::{Change, Hops, Left, Limits, NextHop, Taken, Used, Visited};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,14 +17,6 @@ use thalweg_netlink::fib::{
 };
 use thalweg_netlink::label::LabelMessage;
 use thalweg_tables::{Address, Prefix, Sweep};
-
-/// Object as in the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Object {
-    Hop(NextHop),
-    Blackhole,
-    Group(Vec<(u32, u16)>),
-}
 
 /// Routes of a destination that a list of the kernel has named so far.
 #[derive(Debug, Default)]
@@ -40,7 +33,7 @@ pub(super) struct Shadow {
     v6: BTreeMap<u32, Table<u128>>,
     labels: Labels,
     pub(super) lists: Lists,
-    objects: BTreeMap<u32, Object>,
+    objects: Objects,
     /// Objects to be taken.
     changed: BTreeSet<u32>,
     /// Objects that are gone; the kernel removes their routes without a word, so that they are
@@ -414,33 +407,25 @@ impl Shadow {
             () if m.is_blackhole => Object::Blackhole,
             () => Object::Hop(NextHop::of(&m.hop)),
         };
-        if self.objects.len() >= self.limits.objects && !self.objects.contains_key(&m.id) {
+        if self.objects.len() >= self.limits.objects && self.objects.get(m.id).is_none() {
             self.left.beyond += 1;
             return;
         }
         self.gone.remove(&m.id);
         self.unused.remove(&m.id);
-        if self.objects.get(&m.id) == Some(&object) {
+        if self.objects.get(m.id) == Some(&object) {
             return;
         }
         let is_group = matches!(object, Object::Group(_));
-        let is_new = self.objects.insert(m.id, object).is_none();
+        let is_new = self.objects.set(m.id, object);
         if is_new && self.lists.by_hops.contains_key(&Hops::Object(m.id)) {
             // Its notice was lost, or comes late: its routes have led nowhere.
             self.early.insert(m.id);
         }
         self.changed.insert(m.id);
         if !is_group {
-            self.changed.extend(self.groups_of(m.id));
+            self.changed.extend(self.objects.groups_of(m.id));
         }
-    }
-
-    fn groups_of(&self, id: u32) -> Vec<u32> {
-        let has = |object: &Object| match object {
-            Object::Group(members) => members.iter().any(|(member, _)| *member == id),
-            _ => false,
-        };
-        self.objects.iter().filter(|(_, object)| has(object)).map(|(id, _)| *id).collect()
     }
 
     /// Takes a notice that an object was deleted.
@@ -448,9 +433,9 @@ impl Shadow {
         // The kernel removes its routes without a word.
         let in_use = self.lists.by_hops.contains_key(&Hops::Object(id));
         self.is_doubtful |= in_use;
-        if self.objects.remove(&id).is_some() {
+        if self.objects.remove(id) {
             self.changed.remove(&id);
-            self.changed.extend(self.groups_of(id));
+            self.changed.extend(self.objects.groups_of(id));
             let place = if in_use { &mut self.gone } else { &mut self.unused };
             place.insert(id);
         }
@@ -514,7 +499,7 @@ impl Shadow {
         self.former = None;
         let listed = std::mem::take(&mut self.listing.objects);
         let gone: Vec<u32> =
-            self.objects.keys().filter(|id| !listed.contains(id)).copied().collect();
+            self.objects.iter().map(|(id, _)| id).filter(|id| !listed.contains(id)).collect();
         gone.into_iter().for_each(|id| self.delete_object(id));
     }
 
@@ -574,8 +559,9 @@ impl Shadow {
             Object::Blackhole | Object::Group(_) => offer.has(&[]),
         };
         let of_links: BTreeSet<u32> =
-            self.objects.iter().filter(|(_, o)| is_over(o)).map(|(id, _)| *id).collect();
-        let groups: Vec<u32> = of_links.iter().flat_map(|id| self.groups_of(*id)).collect();
+            self.objects.iter().filter(|(_, o)| is_over(o)).map(|(id, _)| id).collect();
+        let groups: Vec<u32> =
+            of_links.iter().flat_map(|id| self.objects.groups_of(*id)).collect();
         offer.objects = of_links.into_iter().chain(groups).collect();
         self.changed.extend(&offer.objects);
         offer
@@ -619,38 +605,13 @@ impl Shadow {
         ids.iter().find_map(|id| find(*id))
     }
 
-    /// The hops of an object; those of a group share its weights.
-    fn object_hops(&self, id: u32) -> ObjectHops {
-        match self.objects.get(&id) {
-            Some(Object::Hop(hop)) => vec![hop.clone()],
-            Some(Object::Group(members)) => {
-                let member = |(id, weight): &(u32, u16)| match self.objects.get(id)? {
-                    Object::Hop(hop) => Some(NextHop { weight: *weight, ..hop.clone() }),
-                    _ => None,
-                };
-                let mut hops: ObjectHops = members.iter().filter_map(member).collect();
-                if let [only] = &mut hops[..] {
-                    only.weight = 1;
-                }
-                let is_blackhole =
-                    |(id, _): &(u32, u16)| self.objects.get(id) == Some(&Object::Blackhole);
-                if hops.is_empty() && !members.iter().any(is_blackhole) {
-                    // No member is known yet.
-                    hops.push(NextHop::nowhere());
-                }
-                hops
-            }
-            Some(Object::Blackhole) | None => Vec::new(),
-        }
-    }
-
     /// Takes up to `most` changes.
     pub(super) fn take(&mut self, most: usize) -> Taken {
         let mut taken = Taken::default();
         while taken.objects.len() < most
             && let Some(id) = self.changed.pop_first()
         {
-            taken.objects.push((id, self.object_hops(id)));
+            taken.objects.push((id, self.objects.hops(id)));
         }
         let lists = &self.lists;
         let mut room = most.saturating_sub(taken.objects.len());

@@ -7,6 +7,7 @@ use super::types::{Limits, Visited};
 use thalweg_netlink::fib::{NextHopMessage, Placing, RouteMessage};
 use thalweg_netlink::label::LabelMessage;
 use thalweg_netlink::wire::{Header, Writer};
+use thalweg_testkit::processor_time;
 
 fn message(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut message = Vec::new();
@@ -105,6 +106,32 @@ fn an_object_comes_after_its_routes() {
     let taken = shadow.take(100);
     assert_eq!((taken.routes.len(), taken.gone), (1, vec![5]));
     assert!(shadow.v4.is_empty() && shadow.lists.by_hops.is_empty());
+}
+
+/// Neither one more object of many takes longer, nor a link that all are over.
+#[test]
+fn many_objects_are_set_offered_and_deleted() {
+    let count = 40_000;
+    let mut shadow = Shadow::new(Limits::default());
+    let time = |shadow: &mut Shadow, ids: std::ops::Range<u32>| {
+        let began = processor_time();
+        for id in ids {
+            shadow.set_object(&NextHopMessage::parse(&object(id)).unwrap());
+        }
+        processor_time() - began
+    };
+    let few = time(&mut shadow, 1..count / 20);
+    time(&mut shadow, count / 20..count);
+    let many = time(&mut shadow, count..count + count / 20);
+    assert!(many < few * 10, "{many:?}, with few {few:?}");
+    while shadow.take(1000).more {}
+    let began = processor_time();
+    let over = shadow.offer([Some(7)].into());
+    assert_eq!(shadow.waiting(), shadow.objects());
+    assert!(!over.is_empty());
+    (1..count).for_each(|id| shadow.delete_object(id));
+    let took = processor_time() - began;
+    assert!(took < many * 200, "{took:?}, set {many:?}");
 }
 
 #[test]
