@@ -359,3 +359,27 @@ fn of_many_interfaces_that_went_down_the_first_waits_for_all() {
     assert!(interface::find(&lab.c, "loop3").is_err());
     lab.c.shut_down();
 }
+
+/// A wait that was given up says nothing of what the worker has under way.
+#[test]
+fn an_interface_waits_for_a_worker_that_did_not_answer_another() {
+    let mut lab = Lab::new();
+    for n in 0..2 {
+        lab.run(&format!("create loopback interface instance {n}"));
+        lab.run(&format!("set interface state loop{n} up"));
+        lab.run(&format!("set interface state loop{n} down"));
+    }
+    for n in 0..2 {
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Arc::new(Mutex::new(ends));
+        let _busy = lab.c.begin_asking(move |_| _ = ends.lock().map(|ends| ends.recv()));
+        let began = Instant::now();
+        lab.run(&format!("delete loopback interface intfc loop{n}"));
+        let took = began.elapsed();
+        drop(end);
+        assert!(took > Duration::from_millis(500), "loop{n}: {took:?}");
+        // One that responds again is waited for.
+        while !lab.c.sync() {}
+    }
+    lab.c.shut_down();
+}

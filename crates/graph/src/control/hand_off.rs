@@ -78,11 +78,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Control {
     /// Waits until what workers are handing to each other has arrived: all packets that each had
     /// passed on when it answered the last time. Gives up after a second, as with a worker that
-    /// does not respond.
-    pub fn await_handed_over(&mut self) {
+    /// does not respond; returns whether all has arrived.
+    pub fn await_handed_over(&mut self) -> bool {
         let until = Instant::now() + PATIENCE;
         let gathered: Vec<u64> = self.pairs().map(|pair| pair.stats.gathered.get()).collect();
-        self.sync_until(until, |c| {
+        let is_sent = self.sync_until(until, |c| {
             let mut all = c.pairs().zip(&gathered);
             all.all(|(pair, n)| n % 2 == 0 || *n != pair.stats.gathered.get())
         });
@@ -91,11 +91,12 @@ impl Control {
         for pair in self.pairs() {
             sent[pair.from][pair.to] += pair.stats.frames.get();
         }
-        self.sync_until(until, |c| {
+        let has_arrived = self.sync_until(until, |c| {
             let rings = c.hand_offs.rings.iter().flatten();
             let arrived = |ring: &Option<Gauge<_>>| ring.as_ref().map_or(0, Gauge::received);
             rings.zip(sent.iter().flatten()).all(|(ring, n)| *n <= arrived(ring))
         });
+        is_sent && has_arrived
     }
 
     /// True if packets are on their way from one worker to another. A worker that sleeps may have
@@ -110,10 +111,14 @@ impl Control {
         self.hand_offs.all.iter().flat_map(|queue| &queue.pairs)
     }
 
-    fn sync_until(&mut self, until: Instant, done: impl Fn(&Control) -> bool) {
-        while !done(self) && Instant::now() < until {
+    fn sync_until(&mut self, until: Instant, done: impl Fn(&Control) -> bool) -> bool {
+        while !done(self) {
+            if Instant::now() >= until {
+                return false;
+            }
             self.sync();
         }
+        true
     }
 
     /// Makes a queue by which workers hand packets to node `target` on another worker. A queue made

@@ -253,11 +253,12 @@ impl Control {
         left
     }
 
-    /// Waits until every worker has processed all messages sent to it before.
+    /// Waits until every worker has processed all messages sent to it before; returns false if one
+    /// has not answered in time.
     ///
     /// After a second call, packets that were sent to workers before the first have been through
     /// the graph.
-    pub fn sync(&mut self) {
-        self.ask(|_| ());
+    pub fn sync(&mut self) -> bool {
+        self.ask(|_| ()).iter().all(Option::is_some)
     }
 }

@@ -130,18 +130,22 @@ pub(super) fn drain_of(c: &mut Control, since: Tag) {
     }
 }
 
-/// Waits until all packets that workers have under way have ended.
+/// Waits until all packets that workers have under way have ended. It is not known that they have
+/// if a worker does not respond.
 fn drain(c: &mut Control) {
     let now = c.domain().tag();
+    let mut have_ended = true;
     // Workers answer at the start of a loop: what they had received is on its way to others then.
     let hand_offs = if c.workers() > 1 { HAND_OFFS } else { 0 };
     for _ in 0..hand_offs {
-        c.sync();
-        c.await_handed_over();
+        have_ended &= c.sync();
+        have_ended &= c.await_handed_over();
     }
     // Packets that arrived last have ended when the workers answer again.
-    c.sync();
-    c.state::<Interfaces>().borrow_mut().drained = Some(now);
+    have_ended &= c.sync();
+    if have_ended {
+        c.state::<Interfaces>().borrow_mut().drained = Some(now);
+    }
 }
 
 /// Returns the index of a new interface. If another one had it, none of its packets are under way,
