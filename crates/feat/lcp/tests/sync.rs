@@ -13,7 +13,7 @@ use thalweg_feat_lcp::{FEATURE, sync};
 use thalweg_feat_neighbor::Neighbors;
 use thalweg_netns::{Netns, WAIT_LIMIT};
 use thalweg_tables::Address;
-use thalweg_testkit::{lab_test, sized};
+use thalweg_testkit::{lab_test, processor_time, sized};
 
 /// A router whose `test0` has the twin `e0`.
 struct Pair {
@@ -309,6 +309,37 @@ lab_test! {
         assert_eq!(p.orders(), 0);
         p.ns.ip_batch(&all("delete"))?;
         p.until("none", |p| p.addresses().is_empty());
+        Ok(())
+    }
+
+    /// A burst is taken in slices, between which the main thread does other work.
+    fn thousands_of_neighbours_hold_up_nothing() {
+        let count = sized(4_000_u32, 20_000);
+        let mut p = Pair::new("")?;
+        p.ns.ip("link set e0 up")?;
+        let address = |n: u32| format!("10.77.{}.{}", n >> 8, n & 255);
+        let batch = |verb: &str| -> Vec<String> {
+            let words = if verb == "add" { "lladdr 02:00:00:00:00:09 nud permanent" } else { "" };
+            (0..count).map(|n| format!("neighbour {verb} {} {words} dev e0", address(n))).collect()
+        };
+        let all = |p: &Pair| -> Vec<bool> {
+            let found = p.lab.c.state::<Neighbors>();
+            let found = found.borrow();
+            let is = |n| address(n).parse().is_ok_and(|ip| found.find(p.phy(), ip).is_some());
+            (0..count).map(is).collect()
+        };
+        for (verb, there) in [("add", true), ("delete", false)] {
+            // The main thread does nothing until the kernel has them all.
+            p.ns.ip_batch(&batch(verb))?;
+            let (start, mut longest) = (Instant::now(), Duration::ZERO);
+            while !all(&p).iter().all(|is| *is == there) {
+                assert!(start.elapsed() < WAIT_LIMIT, "waited too long");
+                let began = processor_time();
+                p.lab.c.run_once(Some(Duration::from_millis(2)));
+                longest = longest.max(processor_time() - began);
+            }
+            assert!(longest < Duration::from_millis(100), "{verb}: {longest:?} at once");
+        }
         Ok(())
     }
 

@@ -24,6 +24,7 @@
 mod addresses;
 mod labels;
 mod neighbours;
+mod reports;
 mod seen;
 mod virtuals;
 mod vlans;
@@ -37,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
-use thalweg_device_linux::mirror::{Change, Lower, Mirror, MirrorCounters, Report};
+use thalweg_device_linux::mirror::{Change, Lower, Mirror, MirrorCounters};
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_device_tap as tap;
 use thalweg_engine::Started;
@@ -126,6 +127,8 @@ impl Twin {
 #[derive(Default)]
 pub(crate) struct Sync {
     mirrors: BTreeMap<NamespaceId, (String, Mirror)>,
+    /// Reports that are being taken.
+    reports: BTreeMap<NamespaceId, reports::Rest>,
     twins: BTreeMap<SwIfIndex, Twin>,
     by_place: BTreeMap<Place, SwIfIndex>,
     /// Interfaces whose twins may get an order soon.
@@ -331,7 +334,7 @@ fn attach(c: &mut Control, pair: &Pair) {
     let sync = c.state::<Sync>();
     if !sync.borrow().mirrors.contains_key(&at.0) {
         let remote = c.remote();
-        let announce = move || remote.submit(move |c| take(c, at.0));
+        let announce = move || remote.submit(move |c| reports::take(c, at.0));
         let name = namespace.as_ref().map_or_else(String::new, |n| n.name().to_owned());
         match Mirror::start(namespace.as_ref(), announce) {
             Ok(mirror) => _ = sync.borrow_mut().mirrors.insert(at.0, (name, mirror)),
@@ -384,17 +387,21 @@ fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
 fn detach(c: &mut Control, phy: SwIfIndex) -> Option<Twin> {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
-    let Sync { mirrors, twins, by_place, .. } = &mut *sync;
+    let Sync { mirrors, reports, twins, by_place, .. } = &mut *sync;
     let twin = twins.remove(&phy)?;
     by_place.remove(&twin.place);
     let (id, index) = twin.place;
     if let Some((_, mirror)) = mirrors.get(&id) {
         mirror.forget(index);
     }
+    if let Some(rest) = reports.get_mut(&id) {
+        rest.forget(index);
+    }
     // A mirror keeps its namespace from going.
     let used = by_place.range((id, 0)..=(id, u32::MAX)).next().is_some();
     if !used {
         mirrors.remove(&id);
+        reports.remove(&id);
     }
     drop(sync);
     routes::twin_gone(c, id, index, !used);
@@ -427,35 +434,6 @@ fn settle(c: &mut Control, phy: SwIfIndex) {
     let above = c.state::<Pairs>().borrow().above(phy);
     for sub in above {
         settle(c, sub);
-    }
-}
-
-/// Takes what a mirror has seen.
-fn take(c: &mut Control, id: NamespaceId) {
-    let sync = c.state::<Sync>();
-    let report = sync.borrow().mirrors.get(&id).map(|(_, mirror)| mirror.take());
-    let Some(Report { links, above, neighbours, all_neighbours }) = report else { return };
-    let phy_of = |index: u32| sync.borrow().by_place.get(&(id, index)).copied();
-    for (index, now) in links {
-        match phy_of(index) {
-            Some(phy) => seen::take(c, phy, now),
-            None => virtuals::take(c, (id, index), &now),
-        }
-    }
-    for (index, link) in above {
-        virtuals::find(c, (id, index), link.as_ref());
-        vlans::take(c, id, index, link);
-    }
-    for index in all_neighbours {
-        if let Some(phy) = phy_of(index) {
-            let there = neighbours.keys().filter(|(of, _)| *of == index).map(|(_, ip)| *ip);
-            neighbours::keep_only(c, phy, &there.collect());
-        }
-    }
-    for ((index, ip), neighbour) in neighbours {
-        if let Some(phy) = phy_of(index) {
-            neighbours::take(c, phy, ip, neighbour);
-        }
     }
 }
 
