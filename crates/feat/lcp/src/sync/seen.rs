@@ -22,7 +22,7 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
         let name = pair(c, phy).map(|pair| pair.name).unwrap_or_default();
         tracing::warn!("{}: its twin {name} cannot {refusal}", c.interface_name(phy));
     }
-    wanted::order_all_due(c);
+    wanted::order_if_due(c, phy);
     let sync = c.state::<Sync>();
     let (before, was_down) = {
         let mut sync = sync.borrow_mut();

@@ -46,24 +46,28 @@ fn order_due(c: &mut Control) {
     }
 }
 
-/// Orders all that is due, before reports of twins are looked at: what an interface has lost would
-/// seem to be new on its twin.
+/// Orders all that is due at once.
 pub(super) fn order_all_due(c: &Control) {
     while order_next_due(c) {}
 }
 
 fn order_next_due(c: &Control) -> bool {
-    let phy = {
+    let Some(phy) = c.state::<Sync>().borrow_mut().due.pop_front() else { return false };
+    order_if_due(c, phy);
+    true
+}
+
+/// Orders what is due of a twin, before a report of it is looked at: what an interface has lost
+/// would seem to be new on its twin.
+pub(super) fn order_if_due(c: &Control, phy: SwIfIndex) {
+    let is_due = {
         let sync = c.state::<Sync>();
         let mut sync = sync.borrow_mut();
-        let Some(phy) = sync.due.pop_front() else { return false };
-        if let Some(twin) = sync.twins.get_mut(&phy) {
-            twin.is_due = false;
-        }
-        phy
+        sync.twins.get_mut(&phy).is_some_and(|twin| std::mem::take(&mut twin.is_due))
     };
-    order(c, phy, false);
-    true
+    if is_due {
+        order(c, phy, false);
+    }
 }
 
 /// Orders the same at once after a change of the twin, without what the kernel has refused; a new
