@@ -140,6 +140,25 @@ lab_test! {
         Ok(())
     }
 
+    /// Orders wait for a moment: what was changed while it was to be passed is.
+    fn what_was_changed_before_a_switch_is_passed() {
+        let mut p = Pair::new("lcp lcp-sync on
+                               set interface ip address test1 192.0.2.1/24")?;
+        p.lab.ok("set interface mtu packet 1400 test0\nlcp lcp-sync off");
+        p.until_linux("MTU", "mtu 1400");
+        p.lab.ok("set interface mtu packet 1300 test0\nlcp lcp-sync on\nlcp lcp-sync off");
+        p.until_linux("MTU again", "mtu 1300");
+        p.lab.ok("lcp lcp-sync on\nset interface unnumbered test0 use test1
+                  lcp lcp-sync-unnumbered off");
+        p.until("nothing borrowed", |p| !p.linux().contains("192.0.2.1"));
+        // Nothing is passed after the switch.
+        p.lab.ok("lcp lcp-sync off\nset interface mtu packet 1200 test0");
+        p.ns.ip("neighbour add 198.51.100.9 lladdr 02:00:00:00:00:09 nud permanent dev e0")?;
+        p.until("a neighbour", |p| p.has_neighbour([198, 51, 100, 9].into()));
+        assert!(p.linux().contains("mtu 1300"), "{}", p.linux());
+        Ok(())
+    }
+
     fn nothing_goes_to_and_fro() {
         let mut p = Pair::new("lcp lcp-sync on")?;
         for round in 0..20 {

@@ -281,14 +281,16 @@ fn leave(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
 }
 
 /// Passes the router's state to twins from now on, or no more: what interfaces have is passed at
-/// once.
+/// once. What has changed until now is passed, or not, as it was when it changed.
 pub fn set(c: &mut Control, on: bool) {
+    wanted::order_all_due(c);
     options::change(c, |options| options.sync = on);
     push_all(c);
 }
 
 /// Passes addresses that interfaces borrow, or no more.
 pub fn set_unnumbered(c: &mut Control, on: bool) {
+    wanted::order_all_due(c);
     options::change(c, |options| options.sync_unnumbered = on);
     push_all(c);
 }
