@@ -117,7 +117,8 @@ pub(crate) fn join(
     gate::make_room(c, number);
     let phy = view.sw_if;
     let owner = view.parent.and_then(|parent| interface::view(c, parent).ok());
-    let has_no_device = owner.as_ref().unwrap_or(view).kind == interface::Kind::Loopback;
+    let kind = owner.as_ref().unwrap_or(view).kind;
+    let has_no_device = matches!(kind, interface::Kind::Loopback | interface::Kind::Tunnel);
     let twin = Twin { host, number, counts: counts.clone(), has_no_device };
     table::update(c, |table| {
         table.set_twin(phy, Some(twin));

@@ -205,6 +205,92 @@ fn frames_that_enter_by_a_bvi_arrive_without_what_is_before_them() {
     lab.close();
 }
 
+/// A lab with a pseudowire to the neighbour of interface 1: frames come behind label 70, and leave
+/// behind label 60.
+fn lab_with_pseudowire(workers: usize) -> Lab {
+    let setup = Lab::of(&FEATURE).with(&thalweg_feat_l2::FEATURE).workers(workers);
+    let mut lab = setup.interfaces(4).ip4(2..=2).start();
+    lab.ok("mpls table add 0\nset interface mpls test1 enable");
+    lab.cli("mpls tunnel add l2-only via 10.0.1.2 test1 out-labels 60");
+    lab.ok("set interface state mpls-tunnel0 up");
+    lab.ok("mpls local-label add 70 eos via l2-input-on mpls-tunnel0");
+    lab
+}
+
+/// Sends a frame by the pseudowire, which the twin receives as it was sent, and another one back.
+fn passes_by_pseudowire(lab: &mut Lab, there: Vec<u8>, back: Vec<u8>) {
+    let behind = |label: u32, frame: &[u8], to: MacAddr, from: MacAddr| {
+        let labelled = Packet::new().mpls(label).ttl(64).payload(frame).build();
+        framed(to, from, ethertype::MPLS, &labelled)
+    };
+    let sent = lab.exchange(1, vec![behind(70, &there, our_mac(1), host_mac(1, 2))]);
+    assert_eq!(sent, [(2, there)], "{}", lab.cli("show errors"));
+    let sent = lab.exchange(2, vec![back.clone()]);
+    let carried = behind(60, &back, host_mac(1, 2), our_mac(1));
+    assert_eq!(sent, [(1, carried)], "{}", lab.cli("show errors"));
+}
+
+/// The twin of a BVI, of the end of a pseudowire, and of a sub-interface of that.
+#[test]
+fn frames_of_pseudowires_arrive_as_they_were_sent() {
+    let (peer, group) = (MacAddr([2, 0, 0, 0, 7, 7]), MacAddr([1, 0, 0x5e, 0, 0, 5]));
+    for workers in [1, 2] {
+        for end in ["bvi7", "mpls-tunnel0", "mpls-tunnel0.5"] {
+            let mut lab = lab_with_pseudowire(workers);
+            if end == "bvi7" {
+                lab.cli("bvi create instance 7");
+                lab.ok("set interface l2 bridge bvi7 10 bvi\nset interface state bvi7 up");
+                lab.ok("set interface l2 bridge mpls-tunnel0 10");
+            }
+            let tag: &[u8] = match end {
+                "mpls-tunnel0.5" => {
+                    for port in ["mpls-tunnel0", "test2"] {
+                        lab.cli(&format!("create sub-interfaces {port} 5"));
+                        lab.ok(&format!("set interface state {port}.5 up"));
+                    }
+                    pair(&mut lab, end, "test2.5");
+                    &[0x81, 0, 0, 5]
+                }
+                _ => {
+                    pair(&mut lab, end, "test2");
+                    &[]
+                }
+            };
+            lab.ok(&format!("set interface ip address {end} 10.7.0.1/24"));
+            let sw_if = interface::find(&lab.c, end).unwrap();
+            let us = interface::view(&lab.c, sw_if).unwrap().mac;
+            let frame = |to: MacAddr, from: MacAddr, packet: &[u8]| {
+                [&to.0[..], &from.0, tag, &[8, 0], packet].concat()
+            };
+            for (to, ip) in [(us, [10, 7, 0, 1]), (group, [224, 0, 0, 5])] {
+                let packet = packet(ip.into(), 1, 89);
+                passes_by_pseudowire(&mut lab, frame(to, peer, &packet), frame(peer, us, &packet));
+            }
+            lab.close();
+        }
+    }
+}
+
+/// Labelled packets of a twin leave by its interface, whatever that takes itself.
+#[test]
+fn labelled_packets_leave_as_they_were_written() {
+    for workers in [1, 2] {
+        let mut lab = lab(workers);
+        for (label, ttl) in [(16, 1), (3, 255), (0xf_ffff, 64)] {
+            let packet = Packet::new().mpls(label).ttl(ttl).payload(&[7; 60]).build();
+            passes(&mut lab, 2, 0, framed(host_mac(0, 2), our_mac(0), ethertype::MPLS, &packet));
+        }
+        // None of the wire's goes to it.
+        let packet = Packet::new().mpls(16).ttl(9).payload(&[7; 60]).build();
+        lab.receive(0, vec![framed(our_mac(0), host_mac(0, 2), ethertype::MPLS, &packet)]);
+        assert!(lab.sent().is_empty());
+        lab.up(0, false);
+        lab.receive(2, vec![framed(host_mac(0, 2), our_mac(0), ethertype::MPLS, &packet)]);
+        assert!(lab.sent().is_empty());
+        lab.close();
+    }
+}
+
 /// Packets of a twin never come back to one, though they are to the router.
 #[test]
 fn packets_of_twins_make_no_circle() {
