@@ -295,7 +295,13 @@ pub fn del_table(c: &mut Control, id: TableId) -> Result<(), MplsError> {
         return Err(MplsError::TableInUse);
     }
     let Some(gone) = mpls.tables.remove(&id) else { return Ok(()) };
-    mpls.bound.retain(|_, (table, _)| *table != id);
+    let bound = mpls.bound.iter().filter(|(_, (table, _))| *table == id);
+    let bound: Vec<Bound> = bound.map(|(bound, _)| *bound).collect();
+    for bound in bound {
+        mpls.bound.remove(&bound);
+        // The route may have gone with its table.
+        let _ = bound.watch(c, false);
+    }
     mpls.publish(c);
     let idle = mpls.leaving.is_empty();
     mpls.leaving.push((id, gone.routes));

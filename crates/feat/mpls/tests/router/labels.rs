@@ -1,10 +1,13 @@
 //! Labels that are swapped, pushed and popped.
 
 use crate::lab::{FAR, Left, Mpls, framed, inner, labelled, left, router, udp};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 use thalweg_device::testing::host_mac;
 use thalweg_device::testing::ip4::ip;
+use thalweg_fib::rib::WatchedRoutes;
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum::verify;
 use thalweg_wire::icmpv4::IcmpView;
@@ -427,5 +430,31 @@ fn long_packets_of_uniform_paths_are_fragmented_or_answered() {
     let answer = left(&sent[0]);
     error(&answer.rest, ip(0, 2), (3, 4));
     assert_eq!(answer.rest[26..28], 492u16.to_be_bytes());
+    lab.close();
+}
+
+/// Nobody is told of a route that no label follows any more.
+#[test]
+fn a_table_that_goes_follows_no_routes() {
+    let mut lab = router();
+    let events = Rc::new(Cell::new(0));
+    let seen = events.clone();
+    lab.c.subscribe(move |_, _: &WatchedRoutes| seen.set(seen.get() + 1));
+    lab.ok("mpls table add 7");
+    lab.ok("ip route add 16.0.0.0/24 via 10.0.2.2 test2");
+    lab.ok("mpls local-label add 100 16.0.0.0/24 mpls-table 7");
+    let changes = |lab: &mut thalweg_device::testing::Lab, n: u8| {
+        events.set(0);
+        lab.ok(&format!("ip route replace 16.0.0.0/24 via 10.0.{n}.2 test{n}"));
+        lab.turn();
+        events.get()
+    };
+    assert!(changes(&mut lab, 1) > 0);
+    lab.ok("mpls table del 7");
+    lab.turn();
+    assert_eq!(changes(&mut lab, 2), 0);
+    // Another one of its number follows them again.
+    lab.ok("mpls table add 7\nmpls local-label add 100 16.0.0.0/24 mpls-table 7");
+    assert!(changes(&mut lab, 1) > 0);
     lab.close();
 }
