@@ -172,8 +172,10 @@ impl Section<Control> for Settings {
         for (id, name) in mpls.tables() {
             let table = id.to_string();
             let at = ["thalweg", "mpls-tables", &table];
-            // One that was made for the labels of others goes without saying.
-            if mpls.is_written(id) {
+            // One that was made for the labels of others goes without saying. What loads a document
+            // adds the one that interfaces need.
+            let is_needed = id == TableId(0) && mpls.enabled().next().is_some();
+            if mpls.is_written(id) || is_needed {
                 out.put(&at, Value::Map(Default::default()));
             }
             if !name.is_empty() {
@@ -345,6 +347,28 @@ fn tunnels(doc: &Doc<'_>, out: &mut Draft) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use thalweg_config::declare::Catalog;
+    use thalweg_device::testing::Lab;
+
+    /// A router that has loaded what another one has saved saves the same.
+    #[test]
+    fn a_table_of_others_is_written_when_interfaces_need_it() {
+        let mut lab = Lab::of(&crate::FEATURE).start();
+        let catalog: Catalog<Control> = Catalog::new(vec![&SETTINGS]).unwrap();
+        let is_written = |lab: &Lab| {
+            let document = catalog.dump(&lab.c);
+            document.root().at(&["thalweg", "mpls-tables", "0"]).is_some()
+        };
+        crate::need_table(&mut lab.c, TableId(0)).unwrap();
+        assert!(!is_written(&lab));
+        lab.ok("set interface mpls test0 enable");
+        assert!(is_written(&lab));
+        lab.ok("set interface mpls test0 disable");
+        assert!(!is_written(&lab));
+        lab.ok("mpls table add 0");
+        assert!(is_written(&lab));
+        lab.close();
+    }
 
     #[test]
     fn paths_are_written_as_commands_are() {
