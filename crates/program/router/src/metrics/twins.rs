@@ -88,9 +88,12 @@ impl Twins {
 
     fn routes(&self, page: &mut Page<'_>) -> Result {
         type One = (&'static str, &'static str, fn(&RoutesView) -> u64);
-        let sizes: [One; 5] = [
+        let sizes: [One; 6] = [
             ("thalweg_lcp_routes", "Routes of the kernel that are followed", |n| {
                 n.state.routes as u64
+            }),
+            ("thalweg_lcp_labels", "Routes of labels of the kernel that are followed", |n| {
+                n.state.labels as u64
             }),
             ("thalweg_lcp_nexthop_objects", "Next-hop objects of the kernel", |n| {
                 n.state.objects as u64
@@ -100,7 +103,7 @@ impl Twins {
             }),
             (
                 "thalweg_lcp_routes_left",
-                "Routes and objects left out, unsupported or too many",
+                "Routes, labels and objects left out, unsupported or too many",
                 |n| n.state.left.unsupported + n.state.left.beyond,
             ),
             ("thalweg_lcp_routes_complete", "Whether the first list of routes is complete", |n| {
