@@ -123,7 +123,10 @@ fn restart(e: &Evidence) -> Claim {
     let limit = RESTART + RESTART_OF_A_MILLION.mul_f64(f64::from(e.routes) / 1e6);
     Claim {
         name: "restart",
-        holds: !l.still && e.sessions_stayed && l.back.is_some_and(|(_, last)| last < limit),
+        holds: l.sent > 0
+            && !l.still
+            && e.sessions_stayed
+            && l.back.is_none_or(|(_, last)| last < limit),
         text: format!("router killed and started: {}; {sessions}", away(l)),
     }
 }
@@ -243,6 +246,8 @@ mod tests {
         assert_eq!(broken(|e| e.by_way[2] = [0.0, 100.0]), ["repair"]);
         assert_eq!(broken(|e| e.restart.losses.still = true), ["restart"]);
         assert_eq!(broken(|e| e.sessions_stayed = false), ["restart"]);
+        assert_eq!(broken(|e| e.restart.losses.sent = 0), ["restart"]);
+        assert!(broken(|e| e.restart = event(0)).is_empty());
         let late = Some((RESTART, RESTART * 2));
         assert_eq!(broken(|e| e.restart.losses.back = late), ["restart"]);
         assert_eq!(broken(|e| e.daemon = event(500)), ["daemon"]);
