@@ -220,8 +220,8 @@ impl Ended {
 }
 
 lab_test! {
-    /// Whichever worker has the queues of the interface and of the twin: packets come whole and in
-    /// order, and counters add up.
+    /// Packets come whole and in order whichever worker has the queues of the interface and of the
+    /// twin, and counters add up.
     fn packets_of_a_twin_take_either_worker() {
         let edge = Edge::new()?;
         let router = edge.start()?;

@@ -172,8 +172,8 @@ impl Section<Control> for Settings {
         for (id, name) in mpls.tables() {
             let table = id.to_string();
             let at = ["thalweg", "mpls-tables", &table];
-            // One that was made for the labels of others goes without saying. What loads a document
-            // adds the one that interfaces need.
+            // One that was made for the labels of others goes without saying. A router that loads a
+            // document adds the one that interfaces need.
             let is_needed = id == TableId(0) && mpls.enabled().next().is_some();
             if mpls.is_written(id) || is_needed {
                 out.put(&at, Value::Map(Default::default()));

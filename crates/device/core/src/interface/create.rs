@@ -130,8 +130,8 @@ pub(super) fn drain_of(c: &mut Control, since: Tag) {
     }
 }
 
-/// Waits until all packets that workers have under way have ended. It is not known that they have
-/// if a worker does not respond.
+/// Waits until all packets that workers have under way have ended. A worker that does not respond
+/// leaves that unknown.
 fn drain(c: &mut Control) {
     let now = c.domain().tag();
     let mut have_ended = true;

@@ -70,8 +70,7 @@ impl Objects {
                 if let [only] = &mut hops[..] {
                     only.weight = 1;
                 }
-                let is_blackhole =
-                    |(id, _): &(u32, u16)| self.get(*id) == Some(&Object::Blackhole);
+                let is_blackhole = |(id, _): &(u32, u16)| self.get(*id) == Some(&Object::Blackhole);
                 if hops.is_empty() && !members.iter().any(is_blackhole) {
                     // No member is known yet.
                     hops.push(NextHop::nowhere());

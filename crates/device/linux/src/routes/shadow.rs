@@ -143,7 +143,7 @@ impl Shadow {
         self.objects.len()
     }
 
-    /// What is left out, as the last whole list and the notices since have it.
+    /// Counts of the last whole list and of the notices since.
     pub(super) fn left(&self) -> Left {
         self.former.unwrap_or(self.left)
     }
@@ -560,8 +560,7 @@ impl Shadow {
         };
         let of_links: BTreeSet<u32> =
             self.objects.iter().filter(|(_, o)| is_over(o)).map(|(id, _)| id).collect();
-        let groups: Vec<u32> =
-            of_links.iter().flat_map(|id| self.objects.groups_of(*id)).collect();
+        let groups: Vec<u32> = of_links.iter().flat_map(|id| self.objects.groups_of(*id)).collect();
         offer.objects = of_links.into_iter().chain(groups).collect();
         self.changed.extend(&offer.objects);
         offer

@@ -108,7 +108,7 @@ fn an_object_comes_after_its_routes() {
     assert!(shadow.v4.is_empty() && shadow.lists.by_hops.is_empty());
 }
 
-/// Neither one more object of many takes longer, nor a link that all are over.
+/// One more object of many takes no longer than one of few, nor does a link that all are over.
 #[test]
 fn many_objects_are_set_offered_and_deleted() {
     let count = 40_000;

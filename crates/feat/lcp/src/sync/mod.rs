@@ -281,7 +281,7 @@ fn leave(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
 }
 
 /// Passes the router's state to twins from now on, or no more: what interfaces have is passed at
-/// once. What has changed until now is passed, or not, as it was when it changed.
+/// once. Changes until now are passed, or not, as they were to be.
 pub fn set(c: &mut Control, on: bool) {
     wanted::order_all_due(c);
     options::change(c, |options| options.sync = on);
