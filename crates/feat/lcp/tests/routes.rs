@@ -222,6 +222,42 @@ lab_test! {
         Ok(())
     }
 
+    /// Tables that routes have made go with the last of these, unless a user has a part in them.
+    fn tables_go_with_their_last_route() {
+        let mut r = Router::new()?;
+        r.lab.ok("ip table add 78");
+        for table in [77, 78, 79, 80] {
+            r.ip(&format!("route add 192.0.2.0/24 via 10.1.0.2 table {table}"));
+            r.ip(&format!("-6 route add 2001:db8:a::/48 via 2001:db8:1::2 table {table}"));
+            r.until("the table", |r| {
+                let v6 = format!("show ip6 fib table {table} 2001:db8:a::/48");
+                let v4 = format!("show ip fib table {table} 192.0.2.0/24");
+                r.lab.cli(&v4).contains("10.1.0.2") && r.lab.cli(&v6).contains("2001:db8:1::2")
+            });
+        }
+        r.lab.ok("ip route add 198.51.100.0/24 table 79 via drop");
+        r.lab.ok("ip route add 198.51.100.0/24 via ip4-lookup-in-table 80");
+        for table in [77, 78, 79, 80] {
+            r.ip(&format!("route del 192.0.2.0/24 table {table}"));
+            r.ip(&format!("-6 route del 2001:db8:a::/48 table {table}"));
+        }
+        let tables = |r: &Router| -> [Vec<u32>; 2] {
+            fn ids<A: thalweg_tables::Address>(r: &Router) -> Vec<u32> {
+                let ip = r.lab.c.state::<thalweg_feat_ip::Ip<A>>();
+                ip.borrow().table_ids().into_iter().map(TableId::get).collect()
+            }
+            [ids::<u32>(r), ids::<u128>(r)]
+        };
+        r.until("unused tables to go", |r| tables(r) == [vec![0, 78, 79, 80], vec![0]]);
+        // One that is used again comes again.
+        r.ip("route add 192.0.2.0/24 via 10.1.0.2 table 77");
+        r.until("table 77", |r| r.lab.cli("show ip fib table 77 192.0.2.0/24").contains("10.1.0.2"));
+        // A namespace without twins has no routes.
+        r.lab.ok("lcp delete test0\nlcp delete test1");
+        r.until("none", |r| tables(r) == [vec![0, 78, 79, 80], vec![0]]);
+        Ok(())
+    }
+
     /// A route of the kernel is better than one of the CLI, which comes back when that goes.
     fn the_kernel_wins() {
         let mut r = Router::new()?;

@@ -327,6 +327,19 @@ impl Routes {
         self.0.lock().roles.get(&link).copied().unwrap_or(LinkRole::Usual)
     }
 
+    /// Returns the tables that have routes, or had some that wait to be taken, and those of VRFs.
+    #[must_use]
+    pub fn tables(&self) -> BTreeSet<u32> {
+        let shared = self.0.lock();
+        let vrf = |role: &LinkRole| match role {
+            LinkRole::Vrf(table) => Some(*table),
+            LinkRole::Usual | LinkRole::Loopback => None,
+        };
+        let of_vrfs = shared.roles.values().filter_map(vrf);
+        let of_routes = shared.shadow.v4.keys().chain(shared.shadow.v6.keys()).copied();
+        of_routes.chain(of_vrfs).collect()
+    }
+
     /// Returns the TTL of labels where nothing else says.
     #[must_use]
     pub fn label_ttl(&self) -> LabelTtl {

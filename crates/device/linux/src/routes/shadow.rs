@@ -37,7 +37,7 @@ struct Listing {
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
     pub(super) v4: BTreeMap<u32, Table<u32>>,
-    v6: BTreeMap<u32, Table<u128>>,
+    pub(super) v6: BTreeMap<u32, Table<u128>>,
     labels: Labels,
     pub(super) lists: Lists,
     objects: BTreeMap<u32, Object>,

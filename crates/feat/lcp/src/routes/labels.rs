@@ -8,7 +8,7 @@ use super::{KernelRoutes, Origin, is_alone, refused, table_of};
 use crate::sync;
 use thalweg_device_linux::NamespaceId;
 use thalweg_device_linux::routes::{LabelChange, LabelRoute, LabelTtl, NextHop, Routes};
-use thalweg_feat_ip::{Path, Source, TableId, add_table};
+use thalweg_feat_ip::{Path, Source, TableId, need_table as need_ip_table};
 use thalweg_feat_mpls::{Key, MplsError, Via, need_table, set_found_label};
 use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
 use thalweg_graph::Control;
@@ -69,8 +69,8 @@ fn set(c: &mut Control, key: Key, source: Source, vias: Vec<Via>) -> Result<(), 
     need_table(c, TABLE)?;
     for via in &vias {
         if let Via::AnyIp(table, _) = via {
-            add_table::<u32>(c, *table)?;
-            add_table::<u128>(c, *table)?;
+            need_ip_table::<u32>(c, *table)?;
+            need_ip_table::<u128>(c, *table)?;
         }
     }
     set_found_label(c, TABLE, key, source, vias)

@@ -17,6 +17,7 @@
 mod fpm;
 mod labels;
 mod objects;
+mod tables;
 mod unresolved;
 
 pub use fpm::{set_fpm, set_fpm_hold};
@@ -36,7 +37,7 @@ use thalweg_device_linux::routes::{
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_feat_ip::table::set_found_route;
 use thalweg_feat_ip::{
-    Ip, Path, PathKind, RouteError, Source, TableDeleted, TableId, Version, add_table,
+    Ip, Path, PathKind, RouteError, Source, TableDeleted, TableId, Version, need_table,
 };
 use thalweg_feat_mpls::LabelTableDeleted;
 use thalweg_graph::Control;
@@ -170,12 +171,17 @@ impl RoutesView {
 pub(crate) fn init(c: &mut Control) {
     c.insert(KernelRoutes::default());
     // A table that the kernel has stays.
-    c.subscribe(|c, _: &TableDeleted| c.state::<KernelRoutes>().borrow().offer_all());
+    c.subscribe(|c, gone: &TableDeleted| {
+        if tables::used(c).contains(&gone.table) {
+            c.state::<KernelRoutes>().borrow().offer_all();
+        }
+    });
     c.subscribe(|c, gone: &LabelTableDeleted| {
         if gone.0 == labels::TABLE {
             c.state::<KernelRoutes>().borrow().offer_all();
         }
     });
+    tables::init(c);
 }
 
 /// Begins to follow a namespace in which a twin is, or takes the routes over a new twin.
@@ -396,7 +402,7 @@ fn set<A: Address>(
 ) -> Result<(), RouteError> {
     let Ok(prefix) = Prefix::new(addr, len) else { return Ok(()) };
     if c.state::<Ip<A>>().borrow().serial(table).is_none() {
-        add_table::<A>(c, table)?;
+        need_table::<A>(c, table)?;
     }
     set_found_route(c, table, prefix, source, paths)
 }
