@@ -32,7 +32,10 @@ pub(super) fn forget(ns: &Netns) {
 ///
 /// # Errors
 /// What differs.
-pub(super) fn compare(ns: &Netns, ask: &mut dyn FnMut(&str) -> Result<Option<Value>>) -> Result<()> {
+pub(super) fn compare(
+    ns: &Netns,
+    ask: &mut dyn FnMut(&str) -> Result<Option<Value>>,
+) -> Result<()> {
     let pairs = ask("show lcp | json")?.context("`show lcp' is refused")?;
     let pairs: BTreeMap<String, String> = pairs["pairs"]
         .as_array()

@@ -286,7 +286,9 @@ impl Worker {
                 refused = fpm.refused;
             });
             if refused.is_power_of_two() {
-                tracing::warn!("FPM: {peer} is refused, as another is connected ({refused} so far)");
+                tracing::warn!(
+                    "FPM: {peer} is refused, as another is connected ({refused} so far)"
+                );
             }
             return;
         }
@@ -438,7 +440,9 @@ impl Worker {
         // Anybody may connect and go.
         if client.has_spoken {
             let (peer, hold) = (client.peer, hold.as_secs());
-            tracing::warn!("FPM: the connection of {peer} ends: {why}; its routes stay for {hold} s");
+            tracing::warn!(
+                "FPM: the connection of {peer} ends: {why}; its routes stay for {hold} s"
+            );
         } else {
             tracing::debug!("FPM: the connection of {} ends: {why}", client.peer);
         }

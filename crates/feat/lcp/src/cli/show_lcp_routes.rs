@@ -38,9 +38,8 @@ fn fpm_lines(n: &RoutesView, fpm: &FpmState, out: &mut Output) {
         (None, true) => "no connection".into(),
         (None, false) => "does not listen, the log says why".into(),
     };
-    let stale = seconds_left(fpm).map_or_else(String::new, |left| {
-        format!("; what is not announced again goes in {left} s")
-    });
+    let stale = seconds_left(fpm)
+        .map_or_else(String::new, |left| format!("; what is not announced again goes in {left} s"));
     out.line(format_args!("  {}: {client}{stale}", fpm.address));
     out.line(format_args!(
         "  {} connections, {} refused, {} frames, {} faults, {} messages",

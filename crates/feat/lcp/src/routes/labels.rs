@@ -32,9 +32,8 @@ pub(super) fn settle(c: &mut Control, label: u32) {
         let state = c.state::<KernelRoutes>();
         let state = state.borrow();
         let all = state.followed.iter().flat_map(|(id, of)| of.all(*id));
-        let find = |(origin, routes): (Origin, &Routes)| {
-            Some((origin.id, routes.find_label(label)?))
-        };
+        let find =
+            |(origin, routes): (Origin, &Routes)| Some((origin.id, routes.find_label(label)?));
         all.filter_map(find).collect()
     };
     let leads = |(id, route): &(NamespaceId, LabelRoute)| {

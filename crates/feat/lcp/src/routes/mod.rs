@@ -25,8 +25,8 @@ pub use unresolved::{Destinations, Look, MOST_SHOWN, Unresolved};
 
 use crate::options;
 use crate::sync;
-use objects::Objects;
 use fpm::Leaving;
+use objects::Objects;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
