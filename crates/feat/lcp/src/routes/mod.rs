@@ -234,7 +234,7 @@ pub(crate) fn twin_gone(c: &mut Control, id: NamespaceId, link: u32, last: bool)
         return;
     }
     let Some(of) = state.borrow_mut().followed.remove(&id) else { return };
-    for (number, routes) in of.fpm {
+    if let Some((number, routes)) = of.fpm {
         fpm::leave(c, routes, Some(Origin { id, fpm: Some(number) }));
     }
     fpm::leave(c, of.routes, None);
