@@ -218,8 +218,9 @@ lab_test! {
         wait_for_same_routes(&lab.plane, &lab.router)?;
         let mut flow = Flow::start(&lab.customer, WORLD, Duration::from_millis(5))?;
         flow.await_answers(50)?;
-        frr.end("staticd", Signal::KILL)?;
+        // The other way round `zebra` would withdraw the routes.
         frr.end("zebra", Signal::KILL)?;
+        frr.end("staticd", Signal::KILL)?;
         lab.await_fpm("the end", |fpm| fpm["fpm"]["client"].is_null() && fpm["routes"] == 2)?;
         frr.configure_file("staticd", one)?;
         frr.start_again("zebra", None, &MODULE)?;
