@@ -24,7 +24,7 @@ use thalweg_netlink::fpm::{FRAME_BYTES, read, split};
 
 /// Metric that `zebra` gives its routes in the kernel. Over the connection it sends the routing
 /// protocol's, which ranks nothing there.
-pub const METRIC: u32 = 20;
+const METRIC: u32 = 20;
 
 /// Next-hop objects of a connection.
 const OBJECTS: usize = 1 << 16;

@@ -18,7 +18,7 @@ mod table;
 mod tests;
 mod types;
 
-pub use fpm::{FpmState, METRIC};
+pub use fpm::FpmState;
 pub use labels::{LabelChange, LabelRoute};
 pub use types::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used, Visited};
 
