@@ -244,7 +244,7 @@ lab_test! {
         }
         let host = MacAddr([2, 0, 0, 0, 0, 0x99]);
         let ask = Packet::arp_request(host, [192, 0, 2, 2].into(), [192, 0, 2, 1].into()).build();
-        p.lab.receive(0, vec![ask]);
+        p.lab.deliver(0, vec![ask]);
         p.lab.ok("set ip neighbor test0 2001:db8::2 02:00:00:00:00:99");
         for ip in ["192.0.2.2", "2001:db8::2"] {
             p.until("the new address", |p| {

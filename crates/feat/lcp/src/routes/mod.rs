@@ -32,7 +32,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_device_linux::routes::{
-    Change, Hops, Limits, NextHop, RouteState, Routes, Used, Visited, WAITING_BYTES,
+    Change, Hops, Limits, NextHop, RouteState, Routes, Used, WAITING_BYTES,
 };
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_feat_ip::table::set_found_route;
