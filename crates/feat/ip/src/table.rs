@@ -137,8 +137,9 @@ pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     Ok(())
 }
 
-/// Adds a routing table for routes or interfaces of the kernel, unless it exists. As long as no user
-/// adds it or writes something into it, it is no part of documents, and goes by [`drop_needed`].
+/// Adds a routing table for routes or interfaces of the kernel, unless it exists. As long as no
+/// user adds it or writes something into it, it is no part of documents, and goes by
+/// [`drop_needed`].
 ///
 /// # Errors
 /// As [`add_table`].

@@ -251,7 +251,7 @@ lab_test! {
         r.until("unused tables to go", |r| tables(r) == [vec![0, 78, 79, 80], vec![0]]);
         // One that is used again comes again.
         r.ip("route add 192.0.2.0/24 via 10.1.0.2 table 77");
-        r.until("table 77", |r| r.lab.cli("show ip fib table 77 192.0.2.0/24").contains("10.1.0.2"));
+        r.until("77", |r| r.lab.cli("show ip fib table 77 192.0.2.0/24").contains("10.1.0.2"));
         // A namespace without twins has no routes.
         r.lab.ok("lcp delete test0\nlcp delete test1");
         r.until("none", |r| tables(r) == [vec![0, 78, 79, 80], vec![0]]);

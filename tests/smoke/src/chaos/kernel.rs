@@ -12,7 +12,7 @@ const COMPARED: [(&str, &str, &str); 2] =
 /// Tables of the kernel that are compared, and the router's.
 const TABLES: [(&str, u32); 3] = [("main", 0), ("5", 5), ("77", 77)];
 
-/// What a destination of a table leads to: a special kind, or next hops.
+/// Next hops of the destinations of tables, or a special kind.
 type Ways = BTreeMap<(u32, String), BTreeSet<String>>;
 
 /// Types words to `ip` in a namespace; most of it may be refused.
@@ -31,7 +31,7 @@ pub(super) fn forget(ns: &Netns) {
 /// Compares once; `ask` is answered by the router, with an error for a table that is not there.
 ///
 /// # Errors
-/// What differs.
+/// The first difference.
 pub(super) fn compare(
     ns: &Netns,
     ask: &mut dyn FnMut(&str) -> Result<Option<Value>>,

@@ -89,7 +89,7 @@ impl Routes {
             frames: 0,
             stale_until: None,
         };
-        // There is no list of what was there before.
+        // No list comes of what was before.
         let shared = Shared { shadow, fpm: Some(fpm), hold, complete: true, ..Shared::default() };
         let room = Arc::new(Room { shared: Mutex::new(shared), wake: wake()?, buffer: 0 });
         let inside = namespace.map(Namespace::try_clone).transpose();
@@ -626,6 +626,7 @@ mod tests {
             let begin = Instant::now();
             while !is(&self.state()) {
                 assert!(begin.elapsed() < SOON, "{what}: {:?}", self.routes.state());
+                // Paced: the next look.
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
@@ -693,6 +694,7 @@ mod tests {
         let begin = Instant::now();
         while fpm.routes.state().objects > 0 {
             assert!(begin.elapsed() < SOON);
+            // Paced: the next look.
             std::thread::sleep(Duration::from_millis(5));
         }
     }

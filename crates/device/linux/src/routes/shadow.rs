@@ -335,7 +335,7 @@ impl Shadow {
 
     /// Takes note that such a program has no route of a destination any more.
     pub(super) fn remove(&mut self, m: &RouteMessage<'_>) {
-        // Those for a type of service or a source are not among the others.
+        // Routes for a type of service or a source are not among the others.
         if m.tos == 0 && !m.has_source {
             self.change(m, |all, _| all.clear());
         }

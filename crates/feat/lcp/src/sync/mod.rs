@@ -16,7 +16,7 @@
 //! | addresses | with `lcp-sync` | always, as ones that were found: no part of the configuration |
 //! | IPv6 link-local address | never | always |
 //! | VRF | never | always, if the interface has no written addresses |
-//! | neighbours | another MAC address of one that is there | those that the interface has not written |
+//! | neighbours | another MAC address | those that the interface has not written |
 //!
 //! IPv6 addresses that the kernel takes from a twin that goes down are not deleted by a user:
 //! written ones stay on the interface, and come back with the twin.
