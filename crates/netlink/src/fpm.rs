@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::fib::FibNotice;
 use crate::wire::{MessageError, Messages};
 
-/// TCP port to which `zebra` connects unless told otherwise.
+/// TCP port to which `zebra` connects by default.
 pub const PORT: u16 = 2620;
 /// Most bytes of a frame with its head.
 pub const FRAME_BYTES: usize = u16::MAX as usize;

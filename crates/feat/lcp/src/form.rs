@@ -50,7 +50,7 @@ impl Form for OnOff {
 pub struct FpmAddress;
 
 impl FpmAddress {
-    /// The address to which `zebra` connects unless told otherwise.
+    /// The address to which `zebra` connects by default.
     pub const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
     /// Right values.

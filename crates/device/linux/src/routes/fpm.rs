@@ -117,7 +117,7 @@ impl Routes {
     }
 }
 
-/// Numbers of next-hop objects. `zebra` begins anew when it restarts, and routes of before lead to
+/// Numbers of next-hop objects. `zebra` begins again when it restarts, and routes of before lead to
 /// what a number was then.
 #[derive(Debug, Default)]
 struct Ids {

@@ -403,7 +403,7 @@ impl Shadow {
         self.lists.by_hops.contains_key(&Hops::Object(id))
     }
 
-    /// Takes an object under another number; `number` returns those of a group's members.
+    /// Takes an object under another number; `number` returns those of members of a group.
     pub(super) fn set_object_as(
         &mut self,
         id: u32,
