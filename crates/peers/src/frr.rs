@@ -53,12 +53,10 @@ impl Frr {
         fs::write(dir.path().join("group"), all.join("\n") + "\n").context("write groups")?;
         let mut frr = Frr { daemons: Vec::new(), ns: ns.clone(), peer, dir };
         let has_zebra = daemons.iter().any(|(name, _)| *name == "zebra");
-        if !has_zebra {
-            frr.configure_file("zebra", "")?;
-            frr.start_again("zebra", None, zebra)?;
-        }
-        for (name, config) in daemons {
-            frr.add(name, config)?;
+        let first = [("zebra", "")];
+        for (name, config) in first.iter().filter(|_| !has_zebra).chain(daemons) {
+            frr.configure_file(name, config)?;
+            frr.start_again(name, None, if *name == "zebra" { zebra } else { &[] })?;
         }
         Ok(frr)
     }

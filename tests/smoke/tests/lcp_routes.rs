@@ -202,7 +202,8 @@ lab_test! {
         lab.router.cli("lcp fpm-hold 10")?;
         let one = "ip route 203.0.113.0/24 10.1.0.2\n";
         let both = format!("{one}ipv6 route 2001:db8:77::/48 fd01::2\n");
-        let mut frr = Frr::start_with(&lab.plane, &MODULE, &[("staticd", &both)])?;
+        let daemons = [("zebra", "fpm address 127.0.0.1\n"), ("staticd", &both)];
+        let mut frr = Frr::start_with(&lab.plane, &MODULE, &daemons)?;
         lab.await_routes().with_context(|| frr.said())?;
         lab.await_fpm("both routes", |fpm| fpm["routes"] == 2 && fpm["fpm"]["client"].is_string())
             .with_context(|| frr.said())?;

@@ -9,7 +9,7 @@ pub static SETTING: Global<FpmAddress> = Global {
     command: "lcp fpm",
     help: "Take routes that FRRouting's zebra sends itself (zebra -M dplane_fpm_nl)\n\
            The router listens at the address in each namespace with twins; `enable' is \
-           127.0.0.1:2620, to which zebra connects by itself.",
+           127.0.0.1:2620, for `fpm address 127.0.0.1' of zebra.",
     form: FpmAddress,
     key: "thalweg.lcp.fpm",
     default: || startup::defaults().fpm,
