@@ -441,7 +441,7 @@ pub enum FibNotice<'a> {
 }
 
 impl<'a> FibNotice<'a> {
-    fn parse(raw: &Raw<'a>) -> Option<FibNotice<'a>> {
+    pub(crate) fn parse(raw: &Raw<'a>) -> Option<FibNotice<'a>> {
         let payload = raw.payload;
         match raw.header.kind {
             RTM_NEWROUTE => {

@@ -13,6 +13,7 @@ mod address;
 pub mod ethtool;
 mod family;
 pub mod fib;
+pub mod fpm;
 pub mod label;
 mod link;
 mod monitor;

@@ -37,6 +37,14 @@ impl Frr {
     /// # Errors
     /// If it is not there (`scripts/setup.sh test`), or one does not start.
     pub fn start(ns: &Netns, daemons: &[(&str, &str)]) -> Result<Frr> {
+        Frr::start_with(ns, &[], daemons)
+    }
+
+    /// Starts them, and `zebra` with further arguments, such as `-M dplane_fpm_nl`.
+    ///
+    /// # Errors
+    /// As [`start`](Frr::start).
+    pub fn start_with(ns: &Netns, zebra: &[&str], daemons: &[(&str, &str)]) -> Result<Frr> {
         let peer = Peer::find("frr", &[ZEBRA, VTYSH])?;
         let dir = TempDir::with_prefix("frr-").context("make a directory")?;
         let groups = fs::read_to_string("/etc/group").unwrap_or_default();
@@ -45,11 +53,10 @@ impl Frr {
         fs::write(dir.path().join("group"), all.join("\n") + "\n").context("write groups")?;
         let mut frr = Frr { daemons: Vec::new(), ns: ns.clone(), peer, dir };
         let has_zebra = daemons.iter().any(|(name, _)| *name == "zebra");
-        if !has_zebra {
-            frr.add("zebra", "")?;
-        }
-        for (name, config) in daemons {
-            frr.add(name, config)?;
+        let first = [("zebra", "")];
+        for (name, config) in first.iter().filter(|_| !has_zebra).chain(daemons) {
+            frr.configure_file(name, config)?;
+            frr.start_again(name, None, if *name == "zebra" { zebra } else { &[] })?;
         }
         Ok(frr)
     }
@@ -59,9 +66,17 @@ impl Frr {
     /// # Errors
     /// If it does not start.
     pub fn add(&mut self, name: &str, config: &str) -> Result<()> {
-        let conf = self.dir.path().join(format!("{name}.conf"));
-        fs::write(&conf, config).with_context(|| format!("write {}", conf.display()))?;
+        self.configure_file(name, config)?;
         self.start_again(name, None, &[])
+    }
+
+    /// Writes the configuration that a daemon has from its next start on.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn configure_file(&self, name: &str, config: &str) -> Result<()> {
+        let conf = self.dir.path().join(format!("{name}.conf"));
+        fs::write(&conf, config).with_context(|| format!("write {}", conf.display()))
     }
 
     /// Ends a daemon as a fault would (`KILL`: `zebra`'s routes stay in the kernel) or as a service
@@ -116,6 +131,10 @@ impl Frr {
             .env("GROUPS_FILE", self.dir.path().join("group"))
             .env("SHARED_FILES", self.peer.path("usr/share"))
             .env("LD_LIBRARY_PATH", path);
+        if args.contains(&"-M") {
+            let modules = self.peer.library_dir().join("frr").join("modules");
+            command = command.arg("--moduledir").arg(modules);
+        }
         if name == "bfdd" {
             command = command.arg("--bfdctl").arg(file("bfdd.sock".into()));
         }

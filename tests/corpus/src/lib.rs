@@ -49,6 +49,7 @@ targets! {
     conntrack: "../../../fuzz/fuzz_targets/conntrack.rs",
     document: "../../../fuzz/fuzz_targets/document.rs",
     flow_rule: "../../../fuzz/fuzz_targets/flow_rule.rs",
+    fpm_frames: "../../../fuzz/fuzz_targets/fpm_frames.rs",
     hsflowd_conf: "../../../fuzz/fuzz_targets/hsflowd_conf.rs",
     http_request: "../../../fuzz/fuzz_targets/http_request.rs",
     load_frames: "../../../fuzz/fuzz_targets/load_frames.rs",

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use thalweg_smoke::{Bird, Config, Flow, Frr, Router, wait_for_same_routes};
 use thalweg_testkit::{
-    LinkOptions, Netns, PingOptions, WAIT_LIMIT, lab_test, ping, veth, wait_until_seen,
+    LinkOptions, Netns, PingOptions, Signal, WAIT_LIMIT, lab_test, ping, veth, wait_until_seen,
 };
 
 /// A customer, the router with its control plane, and a provider behind which the world is.
@@ -83,6 +84,18 @@ impl Provider {
         let world: std::net::Ipv6Addr = WORLD6.parse()?;
         ping(&self.customer, world, &options)?.all_answered().context("IPv6")?;
         Ok(())
+    }
+
+    /// Waits until what `zebra` sends itself is as wanted.
+    fn await_fpm(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<()> {
+        wait_until_seen(WAIT_LIMIT, what, || {
+            let shown = self.router.json("show lcp routes").map_err(|e| format!("{e:#}"))?;
+            let all = shown["namespaces"].as_array().map(Vec::as_slice).unwrap_or_default();
+            match all.iter().find(|of| of["source"] == "fpm") {
+                Some(fpm) if is(fpm) => Ok(()),
+                _ => Err(shown.to_string()),
+            }
+        })
     }
 
     /// Routes of the kernel that lead elsewhere than those of the router; none.
@@ -173,6 +186,58 @@ lab_test! {
             wait_for_same_routes(&lab.plane, &lab.router)?;
         }
         flow.await_answers(10)?;
+        flow.stop()?.without_loss()?;
+        lab.compare()?;
+        lab.router.stop().map(drop)
+    }
+
+    /// Routes that `zebra` sends itself: they forward while it restarts, though it deletes its
+    /// routes from the kernel when it starts. One that it does not announce again goes in time.
+    fn routes_of_frr_by_fpm() {
+        const MODULE: [&str; 2] = ["-M", "dplane_fpm_nl"];
+        let lab = Provider::start()?;
+        lab.provider.ip("route add 10.2.0.0/24 via 10.1.0.1")?;
+        lab.provider.ip("-6 route add fd02::/64 via fd01::1")?;
+        lab.router.cli("lcp fpm enable")?;
+        lab.router.cli("lcp fpm-hold 10")?;
+        let one = "ip route 203.0.113.0/24 10.1.0.2\n";
+        let both = format!("{one}ipv6 route 2001:db8:77::/48 fd01::2\n");
+        let daemons = [("zebra", "fpm address 127.0.0.1\n"), ("staticd", &both)];
+        let mut frr = Frr::start_with(&lab.plane, &MODULE, &daemons)?;
+        lab.await_routes().with_context(|| frr.said())?;
+        lab.await_fpm("both routes", |fpm| fpm["routes"] == 2 && fpm["fpm"]["client"].is_string())
+            .with_context(|| frr.said())?;
+        lab.reach()?;
+        wait_for_same_routes(&lab.plane, &lab.router)?;
+        // A better one of the kernel wins, and a worse one does not.
+        lab.plane.ip("route add 203.0.113.0/24 via 10.2.0.2 metric 5")?;
+        wait_for_same_routes(&lab.plane, &lab.router)?;
+        lab.plane.ip("route del 203.0.113.0/24 metric 5")?;
+        lab.plane.ip("route add 203.0.113.0/24 via 10.2.0.2 metric 500")?;
+        wait_for_same_routes(&lab.plane, &lab.router)?;
+        lab.plane.ip("route del 203.0.113.0/24 metric 500")?;
+        wait_for_same_routes(&lab.plane, &lab.router)?;
+        let mut flow = Flow::start(&lab.customer, WORLD, Duration::from_millis(5))?;
+        flow.await_answers(50)?;
+        // The other way round `zebra` would withdraw the routes.
+        frr.end("zebra", Signal::KILL)?;
+        frr.end("staticd", Signal::KILL)?;
+        lab.await_fpm("the end", |fpm| fpm["fpm"]["client"].is_null() && fpm["routes"] == 2)?;
+        frr.configure_file("staticd", one)?;
+        frr.start_again("zebra", None, &MODULE)?;
+        frr.start_again("staticd", None, &[])?;
+        let again = |fpm: &Value| {
+            fpm["routes"] == 1 && fpm["fpm"]["connections"] == 2 && fpm["fpm"]["client"].is_string()
+        };
+        lab.await_fpm("one route", again).with_context(|| frr.said())?;
+        flow.await_answers(50)?;
+        flow.stop()?.without_loss()?;
+        lab.compare()?;
+        // Without it, the kernel's forward.
+        let mut flow = Flow::start(&lab.customer, WORLD, Duration::from_millis(5))?;
+        flow.await_answers(50)?;
+        lab.router.cli("lcp fpm disable")?;
+        flow.await_answers(50)?;
         flow.stop()?.without_loss()?;
         lab.compare()?;
         lab.router.stop().map(drop)

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{
     Group, Link, LinkAddress, LinkSettings, Neighbour, Notice, Notices, Port, Protocol,
-    add_address, delete_address,
+    add_address, delete_address, set_neighbour,
 };
 
 /// Bytes of notices that may wait in the kernel; a notice of a link takes about 2 KiB.
@@ -167,6 +167,8 @@ struct Shared {
     asked: BTreeSet<u32>,
     /// Links on others that were there before must be looked for.
     unsearched: bool,
+    /// Neighbours that have other MAC addresses now.
+    moved: BTreeMap<(u32, IpAddr), [u8; 6]>,
     report: Report,
     /// Something waits to be taken, and its owner knows.
     announced: bool,
@@ -277,6 +279,7 @@ impl Mirror {
         shared.watched.remove(&index);
         shared.orders.remove(&index);
         shared.asked.remove(&index);
+        shared.moved.retain(|(of, _), _| *of != index);
         shared.report.links.remove(&index);
         shared.report.above.remove(&index);
         shared.report.all_neighbours.remove(&index);
@@ -294,6 +297,18 @@ impl Mirror {
         drop(shared);
         self.0.wake();
         number
+    }
+
+    /// Gives a neighbour of a watched link its new MAC address, if the kernel has learned another
+    /// one: it would go on to send there until it finds out.
+    pub fn move_neighbour(&self, index: u32, ip: IpAddr, mac: [u8; 6]) {
+        let mut shared = self.0.lock();
+        let has_room = shared.moved.len() < MAX_NEIGHBOURS;
+        if shared.watched.contains_key(&index) && has_room {
+            shared.moved.insert((index, ip), mac);
+            drop(shared);
+            self.0.wake();
+        }
     }
 
     /// Takes what was seen since the last time.
@@ -351,18 +366,20 @@ struct Worker {
 impl Worker {
     fn run(mut self, announce: impl Fn() -> bool) {
         loop {
-            let (orders, ended) = {
+            let (orders, moved, ended) = {
                 let mut shared = self.room.lock();
                 self.dirty.append(&mut shared.asked);
                 self.unsearched |= std::mem::take(&mut shared.unsearched);
                 self.done = shared.last;
-                (std::mem::take(&mut shared.orders), shared.ended)
+                let moved = std::mem::take(&mut shared.moved);
+                (std::mem::take(&mut shared.orders), moved, shared.ended)
             };
             if ended {
                 return;
             }
             self.dirty.extend(orders.keys());
             let refused = self.obey(orders);
+            self.move_neighbours(&moved);
             let all_taken = self.listen();
             self.look(refused);
             self.list_neighbours();
@@ -423,6 +440,22 @@ impl Worker {
                 && !is_fine(&why)
             {
                 refused.push(Refusal { change, why });
+            }
+        }
+    }
+
+    /// Gives neighbours that the kernel has learned their new MAC addresses.
+    fn move_neighbours(&self, moved: &BTreeMap<(u32, IpAddr), [u8; 6]>) {
+        let links: BTreeSet<u32> = moved.keys().map(|(index, _)| *index).collect();
+        for index in links {
+            // Without a list the kernel finds out by itself, as it does without a router.
+            let there = Neighbour::all(&self.port, Some(index)).unwrap_or_default();
+            for n in there.iter().filter(|n| n.is_valid() && !n.is_static()) {
+                let mac = moved.get(&(index, n.ip)).filter(|mac| n.mac != Some(**mac));
+                let Some(mac) = mac else { continue };
+                if let Err(e) = set_neighbour(&self.port, index, n.ip, *mac, false) {
+                    tracing::debug!("link {index} keeps the old MAC address of {}: {e}", n.ip);
+                }
             }
         }
     }

@@ -139,6 +139,28 @@ lab_test! {
         Ok(())
     }
 
+    /// A neighbour that the kernel has learned gets its new MAC address; one that is written, or
+    /// not there, is left alone.
+    fn neighbours_move() {
+        let lab = Lab::new()?;
+        lab.ns.ip("link set twin up")?;
+        lab.ns.ip("neighbour add 192.0.2.8 lladdr 02:00:00:00:00:08 nud permanent dev twin")?;
+        lab.ns.ip("neighbour add 192.0.2.9 lladdr 02:00:00:00:00:09 nud reachable dev twin")?;
+        let new = [2, 0, 0, 0, 0, 0x77];
+        for n in [7, 8, 9] {
+            lab.mirror.move_neighbour(lab.index, [192, 0, 2, n].into(), new);
+        }
+        let key = (lab.index, [192, 0, 2, 9].into());
+        let has_moved = |n: &Option<thalweg_netlink::Neighbour>| {
+            n.is_some_and(|n| n.mac == Some(new))
+        };
+        lab.until("the new address", |r| r.neighbours.get(&key).is_some_and(has_moved))?;
+        let shown = lab.ns.ip("neighbour show dev twin")?;
+        let is_kept = shown.contains("02:00:00:00:00:08") && !shown.contains("192.0.2.7");
+        ensure!(is_kept, "{shown}");
+        Ok(())
+    }
+
     /// Notices beyond the kernel's buffer are lost; the present state is reported then.
     fn a_burst_of_changes_ends_in_what_there_is() {
         let lab = Lab::new()?;

@@ -55,7 +55,10 @@ pub use address::{AddressError, refresh_routes};
 pub use cli_args::{address_failed, label_arg, path_arg};
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
-pub use table::{RouteError, add_route, add_table, del_route, del_table, set_found_route, track};
+pub use table::{
+    RouteError, add_route, add_table, del_route, del_table, drop_needed, need_table,
+    set_found_route, track,
+};
 pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Source, TableId};
 
 use addressed::Addressed;
@@ -151,6 +154,8 @@ pub struct Ip<A: Address> {
     names: BTreeMap<TableId, String>,
     /// Deleted tables that still have users.
     leaving: BTreeSet<TableId>,
+    /// Tables that only the kernel needs, not a user.
+    needed: BTreeSet<TableId>,
     /// Tables whose packets without a route are answered by ICMP errors.
     unreachables: BTreeSet<TableId>,
     bound: Bound,
@@ -284,6 +289,7 @@ impl<A: Address> Ip<A> {
             tables: BTreeMap::new(),
             names: BTreeMap::new(),
             leaving: BTreeSet::new(),
+            needed: BTreeSet::new(),
             unreachables: BTreeSet::new(),
             down: BTreeSet::new(),
             enabled: BTreeSet::new(),
@@ -327,6 +333,7 @@ impl<A: Address> Ip<A> {
     }
     /// Names a table; an empty name is the usual one.
     pub(crate) fn name_table(&mut self, table: TableId, name: &str) {
+        self.adopt(table);
         match name {
             "" => _ = self.names.remove(&table),
             name => _ = self.names.insert(table, name.to_owned()),

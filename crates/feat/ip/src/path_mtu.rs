@@ -117,9 +117,12 @@ pub fn set<A: Address>(
 ) -> Result<(), PathMtuError> {
     {
         let ip = c.state::<Ip<A>>();
-        let ip = ip.borrow();
+        let mut ip = ip.borrow_mut();
         if ip.serial(table).is_none() {
             return Err(ip.no_table(table).into());
+        }
+        if mtu.is_some() {
+            ip.adopt(table);
         }
     }
     let version = Version::of::<A>();

@@ -299,7 +299,8 @@ fn dump_interface<A: Address>(
 fn dump_tables<A: Address>(c: &Control, out: &mut Dump<'_>) {
     let (ip, keys) = (c.state::<Ip<A>>(), keys::<A>());
     let ip = ip.borrow();
-    for table in ip.table_ids().into_iter().filter(|t| *t != TableId(0)) {
+    let is_written = |table: &TableId| *table != TableId(0) && !ip.is_needed_only(*table);
+    for table in ip.table_ids().into_iter().filter(is_written) {
         let id = table.to_string();
         out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
     }

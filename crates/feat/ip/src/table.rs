@@ -71,6 +71,28 @@ impl<A: Address> Ip<A> {
         self.tables.get_mut(&id).ok_or(missing)
     }
 
+    /// Returns whether a table has no routes but those of every table, and no interfaces.
+    fn is_unused(&self, id: TableId, dropped: &[(A, u8)]) -> bool {
+        let Some(table) = self.tables.get(&id) else { return false };
+        let is_usual = |(addr, len): &(A, u8)| {
+            let view = Prefix::new(*addr, *len).ok().and_then(|prefix| table.view(prefix));
+            view.is_none_or(|view| view.sources == [Source::Default])
+        };
+        table.len() <= dropped.len()
+            && dropped.iter().all(is_usual)
+            && self.bound.to(id).next().is_none()
+    }
+
+    /// Returns whether a table is there for the kernel alone.
+    pub(crate) fn is_needed_only(&self, id: TableId) -> bool {
+        self.needed.contains(&id) && self.bound.to(id).next().is_none()
+    }
+
+    /// Takes note that a user has written something into a table.
+    pub(crate) fn adopt(&mut self, id: TableId) {
+        self.needed.remove(&id);
+    }
+
     /// Returns the reason why there is no table with an id.
     pub(crate) fn no_table(&self, id: TableId) -> RouteError {
         let version = Version::of::<A>();
@@ -89,7 +111,9 @@ pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     let (family, ip) = (family::<A>(c)?, c.state::<Ip<A>>());
     let version = Version::of::<A>();
     if ip.borrow().tables.contains_key(&id) {
-        ip.borrow_mut().leaving.remove(&id);
+        let mut ip = ip.borrow_mut();
+        ip.leaving.remove(&id);
+        ip.needed.remove(&id);
         return Ok(());
     }
     if ip.borrow().tables.len() >= MAX_TABLES {
@@ -111,6 +135,42 @@ pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     family.publish(c, id);
     c.publish(Came);
     Ok(())
+}
+
+/// Adds a routing table for routes or interfaces of the kernel, unless it exists. As long as no
+/// user adds it or writes something into it, it is no part of documents, and goes by
+/// [`drop_needed`].
+///
+/// # Errors
+/// As [`add_table`].
+pub fn need_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let is_there = ip.borrow().tables.contains_key(&id);
+    // One that a user has deleted is no longer the user's.
+    let is_left = ip.borrow_mut().leaving.remove(&id);
+    if !is_there {
+        add_table::<A>(c, id)?;
+    }
+    if (is_left || !is_there) && id != TableId(0) {
+        ip.borrow_mut().needed.insert(id);
+    }
+    Ok(())
+}
+
+/// Deletes tables that were [needed](need_table), and of which `keep` is false, if nobody else uses
+/// them: they have no routes but those of every table, and no interfaces.
+pub fn drop_needed<A: Address>(c: &mut Control, keep: impl Fn(TableId) -> bool) {
+    let Ok(family) = family::<A>(c) else { return };
+    let unused: Vec<TableId> = {
+        let ip = c.state::<Ip<A>>();
+        let ip = ip.borrow();
+        let is_unused = |id: &TableId| !keep(*id) && ip.is_unused(*id, family.dropped());
+        ip.needed.iter().copied().filter(is_unused).collect()
+    };
+    for id in unused {
+        // One in which others have next hops stays.
+        let _ = del_table::<A>(c, id);
+    }
 }
 
 /// Deletes a routing table with all its routes.
@@ -136,6 +196,7 @@ pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
         ip.names.remove(&id);
         ip.unreachables.remove(&id);
         ip.leaving.remove(&id);
+        ip.needed.remove(&id);
         ip.unsettled.remove(&id);
         ip.tables.remove(&id)
     };
@@ -190,6 +251,7 @@ pub fn set_unreachables<A: Address>(
     {
         let mut ip = ip.borrow_mut();
         ip.table_mut(id)?;
+        ip.adopt(id);
         match on {
             true => ip.unreachables.insert(id),
             false => ip.unreachables.remove(&id),
@@ -231,6 +293,13 @@ pub fn add_route<A: Address>(
     };
     let all = [before, paths.clone()].concat();
     let done = done.and_then(|()| ip.put_route(c, table, prefix, paths, replace));
+    if done.is_ok() {
+        let looked_up = all.iter().filter_map(|path| match path.kind {
+            PathKind::Lookup(other) => Some(other),
+            _ => None,
+        });
+        looked_up.chain([table]).for_each(|id| ip.adopt(id));
+    }
     follow_attached(c, &mut ip, table, prefix, &all);
     ip.note_peers(c, table);
     let f = c.state::<Forwarding>();

@@ -2,9 +2,13 @@
 
 use crate::Error;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use thalweg_config::declare::Name;
 use thalweg_engine::setting::Refused;
 use thalweg_graph::Control;
+
+/// Seconds for which routes of a lost connection of `zebra` stay unless a user says otherwise.
+pub(crate) const FPM_HOLD: u32 = 120;
 
 /// Settings for all pairs.
 #[derive(Clone, Debug)]
@@ -24,6 +28,10 @@ pub struct Options {
     /// Bytes of notices of routes that the kernel keeps for each namespace; the usual number if
     /// `None`.
     pub notice_bytes: Option<usize>,
+    /// Address at which the router listens to `zebra` in each namespace with twins.
+    pub fpm: Option<SocketAddr>,
+    /// Seconds for which routes of a lost connection of `zebra` stay.
+    pub fpm_hold: u32,
     /// Ethertypes that are passed between interfaces and twins.
     pub ethertypes: BTreeSet<u16>,
     /// OSI protocols, likewise.
@@ -40,6 +48,8 @@ impl Default for Options {
             rx_queues: None,
             tx_queues: None,
             notice_bytes: None,
+            fpm: None,
+            fpm_hold: FPM_HOLD,
             ethertypes: BTreeSet::new(),
             osi: BTreeSet::new(),
         }

@@ -2,13 +2,14 @@
 //! that says otherwise.
 
 use crate::cli::lcp_param;
+use crate::form::FpmAddress;
 use crate::options::{self, LONGEST_NAMESPACE, Options};
 use std::sync::OnceLock;
 use thalweg_graph::Control;
 
 /// Words of the stanza, for errors.
-const WORDS: &str =
-    "default netns <namespace>, lcp-auto-subint, lcp-sync, num-rx-queues <n>, num-tx-queues <n>";
+const WORDS: &str = "default netns <namespace>, lcp-auto-subint, lcp-sync, fpm <ip>[:<port>], \
+                     num-rx-queues <n>, num-tx-queues <n>";
 
 /// Options from the stanza.
 static DEFAULTS: OnceLock<Options> = OnceLock::new();
@@ -48,6 +49,12 @@ pub fn read<'w>(words: impl Iterator<Item = &'w str>) -> Result<Options, BadStan
                 }
                 _ => return bad("`default netns' and a name of up to 31 bytes expected".into()),
             },
+            "fpm" => {
+                let Some(address) = words.next().and_then(FpmAddress::parse) else {
+                    return bad(format!("fpm: an address expected, such as {}", FpmAddress::USUAL));
+                };
+                options.fpm = Some(address);
+            }
             "lcp-auto-subint" => options.auto_subint = true,
             "lcp-sync" => options.sync = true,
             "num-rx-queues" | "num-tx-queues" => {
@@ -118,6 +125,7 @@ mod tests {
         );
         assert_eq!((o.rx_queues, o.tx_queues), (Some(2), None));
         assert_eq!(of("num-tx-queues 3").unwrap().tx_queues, Some(3));
+        assert_eq!(of("fpm ::1").unwrap().fpm, FpmAddress::parse("[::1]:2620"));
     }
 
     #[test]
@@ -127,6 +135,8 @@ mod tests {
         assert!(said("default").contains("netns"));
         assert!(said("num-rx-queues 65").contains("1 to 64"));
         assert!(said("num-rx-queues").contains("1 to 64"));
+        assert!(said("fpm").contains("127.0.0.1:2620"));
+        assert!(said("fpm 0.0.0.0").contains("127.0.0.1:2620"));
         assert!(of("del-static-on-link-down").is_ok());
         let nl = |text: &str| read_nl(text.split_whitespace()).map_err(|e| e.to_string());
         assert_eq!(nl("nl-rx-buffer-size 268435456 nl-batch-size 2048"), Ok(Some(268_435_456)));

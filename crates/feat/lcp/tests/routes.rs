@@ -4,10 +4,13 @@
 
 use anyhow::Result;
 use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use thalweg_device::testing::Lab;
 use thalweg_feat_ip::{Ip4, Source, TableId};
 use thalweg_feat_lcp::{FEATURE, routes};
+use thalweg_netlink::wire::{Header, Writer};
 use thalweg_netns::{Netns, WAIT_LIMIT};
 use thalweg_tables::Prefix;
 use thalweg_testkit::lab_test;
@@ -104,7 +107,93 @@ impl Router {
     }
 }
 
+/// A message of `zebra`.
+fn message(kind: u16, head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut message = Vec::new();
+    let mut w = Writer::with_payload(&mut message, Header { kind, ..Header::default() }, head);
+    fill(&mut w);
+    w.finish();
+    message
+}
+
+/// A frame of messages.
+fn frame(messages: &[Vec<u8>]) -> Vec<u8> {
+    let messages = messages.concat();
+    [&[1, 1][..], &(messages.len() as u16 + 4).to_be_bytes(), &messages].concat()
+}
+
+fn object(id: u32, link: u32, gateway: [u8; 4]) -> Vec<u8> {
+    message(104, &[2, 0, 11, 0, 0, 0, 0, 0], |w| {
+        w.u32(1, id).u32(5, link).bytes(6, &gateway);
+    })
+}
+
+/// A route of BGP to 192.0.2.0/24, by an object.
+fn route(object: u32) -> Vec<u8> {
+    message(24, &[2, 24, 0, 0, 254, 186, 0, 1, 0, 0, 0, 0], |w| {
+        w.bytes(1, &[192, 0, 2, 0]).u32(6, 0).u32(30, object);
+    })
+}
+
+/// A label that is swapped.
+fn label(from: u32, to: u32, link: u32, gateway: [u8; 4]) -> Vec<u8> {
+    message(24, &[28, 20, 0, 0, 254, 193, 0, 1, 0, 0, 0, 0], |w| {
+        let via = [&2_u16.to_ne_bytes()[..], &gateway].concat();
+        w.bytes(1, &(from << 12 | 1 << 8).to_be_bytes()).bytes(19, &(to << 12).to_be_bytes());
+        w.bytes(18, &via).u32(4, link);
+    })
+}
+
 lab_test! {
+    /// They rank as if `zebra` had written them to the kernel, and stay when it goes.
+    fn routes_that_zebra_sends_itself() {
+        let mut r = Router::new()?;
+        r.ip("link set lo up");
+        r.lab.ok("lcp fpm enable");
+        let links = [r.ns.link("e0")?.index, r.ns.link("e1")?.index];
+        let mut connected = None;
+        r.until("a listener", |r| {
+            connected = r.ns.run(|| TcpStream::connect("127.0.0.1:2620").ok()).unwrap();
+            connected.is_some()
+        });
+        let mut zebra = connected.unwrap();
+        zebra.write_all(&frame(&[object(7, links[0], [10, 1, 0, 2])]))?;
+        zebra.write_all(&frame(&[route(7)]))?;
+        zebra.write_all(&frame(&[label(100, 200, links[1], [10, 1, 1, 2])]))?;
+        r.until_fib("192.0.2.0/24", &["10.1.0.2", "test0", "lcp-rt-dynamic"]);
+        r.until("a label", |r| r.lab.cli("show mpls fib 100").contains("10.1.1.2"));
+        let shown = r.lab.cli("show lcp routes");
+        assert!(shown.contains("by FPM: 1 routes, 1 labels"), "{shown}");
+        // Routes of the kernel with a worse, the same and a better metric.
+        for (metric, used) in [(30, "10.1.0.2"), (20, "10.1.0.2"), (10, "10.1.1.10")] {
+            r.ip(&format!("route add 192.0.2.0/24 via 10.1.1.{metric} metric {metric}"));
+            r.ip(&format!("route add 198.51.{metric}.0/24 via 10.1.1.2"));
+            r.until_fib(&format!("198.51.{metric}.0/24"), &["10.1.1.2"]);
+            r.until_fib("192.0.2.0/24", &[used]);
+        }
+        r.ip("route del 192.0.2.0/24 metric 10");
+        r.until_fib("192.0.2.0/24", &["10.1.0.2"]);
+        // Its next-hop object changes, and the route with it.
+        zebra.write_all(&frame(&[object(7, links[0], [10, 1, 0, 77])]))?;
+        r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
+        // A route over a link that is no twin is shown with its source.
+        zebra.write_all(&frame(&[object(8, 1, [127, 0, 0, 2]), route(8)]))?;
+        r.until_fib("192.0.2.0/24", &["10.1.1.20"]);
+        let shown = r.lab.cli("show lcp routes unresolved");
+        assert!(shown.contains("192.0.2.0/24") && shown.contains("by FPM"), "{shown}");
+        zebra.write_all(&frame(&[route(7)]))?;
+        r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
+        // The connection ends, the route stays; without a listener the kernel's is used.
+        drop(zebra);
+        r.until("the end", |r| r.lab.cli("show lcp routes").contains("goes in"));
+        r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
+        r.lab.ok("lcp fpm disable");
+        r.until_fib("192.0.2.0/24", &["10.1.1.20"]);
+        r.until("no label", |r| !r.lab.cli("show mpls fib").contains("10.1.1.2"));
+        assert!(!r.lab.cli("show lcp routes").contains("FPM"));
+        Ok(())
+    }
+
     fn routes_come_and_go() {
         let mut r = Router::new()?;
         r.ip("route add 192.0.2.0/24 via 10.1.0.2");
@@ -130,6 +219,42 @@ lab_test! {
         // A table of its own is made.
         r.ip("route add 192.0.2.0/24 via 10.1.0.2 table 77");
         r.until("table 77", |r| r.lab.cli("show ip fib table 77 192.0.2.0/24").contains("10.1.0.2"));
+        Ok(())
+    }
+
+    /// Tables that routes have made go with the last of these, unless a user has a part in them.
+    fn tables_go_with_their_last_route() {
+        let mut r = Router::new()?;
+        r.lab.ok("ip table add 78");
+        for table in [77, 78, 79, 80] {
+            r.ip(&format!("route add 192.0.2.0/24 via 10.1.0.2 table {table}"));
+            r.ip(&format!("-6 route add 2001:db8:a::/48 via 2001:db8:1::2 table {table}"));
+            r.until("the table", |r| {
+                let v6 = format!("show ip6 fib table {table} 2001:db8:a::/48");
+                let v4 = format!("show ip fib table {table} 192.0.2.0/24");
+                r.lab.cli(&v4).contains("10.1.0.2") && r.lab.cli(&v6).contains("2001:db8:1::2")
+            });
+        }
+        r.lab.ok("ip route add 198.51.100.0/24 table 79 via drop");
+        r.lab.ok("ip route add 198.51.100.0/24 via ip4-lookup-in-table 80");
+        for table in [77, 78, 79, 80] {
+            r.ip(&format!("route del 192.0.2.0/24 table {table}"));
+            r.ip(&format!("-6 route del 2001:db8:a::/48 table {table}"));
+        }
+        let tables = |r: &Router| -> [Vec<u32>; 2] {
+            fn ids<A: thalweg_tables::Address>(r: &Router) -> Vec<u32> {
+                let ip = r.lab.c.state::<thalweg_feat_ip::Ip<A>>();
+                ip.borrow().table_ids().into_iter().map(TableId::get).collect()
+            }
+            [ids::<u32>(r), ids::<u128>(r)]
+        };
+        r.until("unused tables to go", |r| tables(r) == [vec![0, 78, 79, 80], vec![0]]);
+        // One that is used again comes again.
+        r.ip("route add 192.0.2.0/24 via 10.1.0.2 table 77");
+        r.until("77", |r| r.lab.cli("show ip fib table 77 192.0.2.0/24").contains("10.1.0.2"));
+        // A namespace without twins has no routes.
+        r.lab.ok("lcp delete test0\nlcp delete test1");
+        r.until("none", |r| tables(r) == [vec![0, 78, 79, 80], vec![0]]);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use thalweg_feat_neighbor::Neighbors;
 use thalweg_netns::{Netns, WAIT_LIMIT};
 use thalweg_tables::Address;
 use thalweg_testkit::{lab_test, processor_time, sized};
+use thalweg_wire::build::Packet;
 
 /// A router whose `test0` has the twin `e0`.
 struct Pair {
@@ -244,6 +245,32 @@ lab_test! {
         p.lab.ok("lcp lcp-sync-unnumbered off");
         p.until("none", |p| !p.linux().contains("192.0.2.1"));
         assert!(p.addresses().is_empty());
+        Ok(())
+    }
+
+    /// The router answers requests of neighbours, which the kernel does not see: it has another MAC
+    /// address from the router.
+    fn a_neighbour_comes_back_with_another_mac_address() {
+        let mut p = Pair::new(
+            "lcp lcp-sync on
+             set interface ip address test0 192.0.2.1/24
+             set interface ip address test0 2001:db8::1/64",
+        )?;
+        p.until_linux("addresses", "2001:db8::1/64");
+        for ip in ["192.0.2.2", "2001:db8::2"] {
+            p.ns.ip(&format!("neighbour add {ip} lladdr 02:00:00:00:00:02 nud reachable dev e0"))?;
+            p.until("a neighbour", |p| p.has_neighbour(ip.parse().unwrap()));
+        }
+        let host = MacAddr([2, 0, 0, 0, 0, 0x99]);
+        let ask = Packet::arp_request(host, [192, 0, 2, 2].into(), [192, 0, 2, 1].into()).build();
+        p.lab.deliver(0, vec![ask]);
+        p.lab.ok("set ip neighbor test0 2001:db8::2 02:00:00:00:00:99");
+        for ip in ["192.0.2.2", "2001:db8::2"] {
+            p.until("the new address", |p| {
+                let shown = p.ns.ip(&format!("neighbour show {ip} dev e0")).unwrap_or_default();
+                shown.contains("02:00:00:00:00:99")
+            });
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 mod found;
 
-pub use found::{need_table, set_found_label};
+pub use found::{drop_needed_table, need_table, set_found_label};
 
 use crate::error::MplsError;
 use crate::label_table::{Action, Behind, Key, Leaves, Tables, To};

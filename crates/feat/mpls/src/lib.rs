@@ -32,7 +32,7 @@ pub use error::MplsError;
 pub use label_table::{Action, Behind, Key, Leaves, Tables, To};
 pub use labels::{
     EnabledChanged, LabelTableDeleted, LabelView, MAX_TABLES, Mpls, add_label, add_table, bind,
-    del_label, del_table, need_table, set_enabled, set_found_label, unbind,
+    del_label, del_table, drop_needed_table, need_table, set_enabled, set_found_label, unbind,
 };
 pub use via::{Bound, Via};
 

@@ -1,5 +1,6 @@
 //! One run: a router, what is done to it, and what has to hold.
 
+use super::kernel;
 use super::packets;
 use super::steps::{Grammars, Step};
 use super::values::mac_of_port;
@@ -59,9 +60,13 @@ impl Plan {
         let workers = 1 + (seed % 2) as usize;
         let grammars = grammars()?;
         let interfaces: Vec<String> = INTERFACES.iter().map(|name| (*name).to_owned()).collect();
-        let mut steps = Vec::with_capacity(STEPS);
+        // Commands make few twins, without which the kernel's routes lead nowhere.
+        let twins = if seed % 3 < 2 { TWINS } else { &[] };
+        let mut steps: Vec<Step> =
+            twins.iter().map(|line| Step::Command((*line).to_owned())).collect();
         for at in 0..STEPS {
             steps.push(match at % 20 {
+                4 | 10 | 16 => Step::Kernel(grammars.kernel(&mut rng)),
                 0 | 7 | 13 => Step::Traffic {
                     port: rng.u8(..PORTS),
                     worker: rng.u8(..workers as u8),
@@ -97,6 +102,9 @@ impl fmt::Display for Plan {
     }
 }
 
+/// Commands that make twins at the start of most runs.
+const TWINS: &[&str] =
+    &["lcp lcp-sync on", "lcp create pg0 host-if t0", "lcp create pg1 host-if t1"];
 const WORKERS: &str = "#workers";
 /// Ports of the packet generator.
 const PORTS: u8 = 3;
@@ -237,6 +245,35 @@ impl Subject {
         }
     }
 
+    /// Waits until the router forwards by the kernel's routes.
+    fn routes_agree(&mut self, ns: &Netns) -> Result<()> {
+        let begun = Instant::now();
+        let mut ask = |line: &str| -> Result<Option<serde_json::Value>> {
+            self.say(line)?.ok().map(|answer| Ok(serde_json::from_str(&answer)?)).transpose()
+        };
+        while let Err(differs) = kernel::compare(ns, &mut ask) {
+            ensure!(begun.elapsed() < REST_LIMIT, "routes of the kernel: {differs:#}");
+            // Paced: the next look.
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
+    /// Waits until no table is left but the main ones: those that the kernel needed go in time.
+    fn has_no_tables(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let tables = ["show ip table", "show ip6 table"].map(|line| self.must(line));
+            let tables = tables.into_iter().collect::<Result<Vec<String>>>()?;
+            if tables.iter().all(|shown| shown.trim().lines().count() == 1) {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < REST_LIMIT, "these tables are left:\n{}", tables.concat());
+            // Paced: the next look.
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// The least that is allocated within a moment: what is freed in slices or after a grace period
     /// is free then.
     fn heap(&mut self) -> Result<u64> {
@@ -299,7 +336,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     }
     for step in &plan.steps {
         tell(&step.to_string());
-        do_step(&mut subject, step, dir.path()).with_context(|| format!("at `{step}'"))?;
+        do_step(&mut subject, &ns, step, dir.path()).with_context(|| format!("at `{step}'"))?;
         if let Some(status) = subject.running.try_status()? {
             bail!("ended, {status}, after `{step}': {}", subject.last_words());
         }
@@ -309,6 +346,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     let _ = subject.say("packet-generator disable-stream")?;
     tell("rest");
     subject.rest()?;
+    subject.routes_agree(&ns)?;
     tell("save");
     let one = at("one.yaml");
     let saved = subject.saved(&one)?;
@@ -323,6 +361,8 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     ensure!(left == empty, "this is left when everything is deleted:\n{left}");
     let names = interfaces(&mut subject)?;
     ensure!(names == ["local0"], "these interfaces are left: {names:?}");
+    subject.has_no_tables()?;
+    kernel::forget(&ns);
     // A persistent TAP leaves its device behind.
     let has_persistent = plan.steps.iter().any(|step| step.to_string().contains("persist"));
     let left = devices(&ns)?;
@@ -369,7 +409,7 @@ pub fn repeat(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
             subject.must(&line)?;
         }
         for step in &plan.steps {
-            do_step(&mut subject, step, dir.path()).with_context(|| format!("at `{step}'"))?;
+            do_step(&mut subject, &ns, step, dir.path()).with_context(|| format!("at `{step}'"))?;
         }
         // Paced: what was begun last does something, too.
         thread::sleep(Duration::from_millis(200));
@@ -380,6 +420,8 @@ pub fn repeat(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
         subject.rest()?;
         let names = interfaces(&mut subject)?;
         ensure!(names == ["local0"], "these interfaces are left: {names:?}");
+        subject.has_no_tables()?;
+        kernel::forget(&ns);
         FORGET.iter().try_for_each(|line| subject.say(line).map(drop))?;
         held.push(subject.heap()?);
         tell(&format!("round {round}: {} bytes", held[round - 1]));
@@ -449,8 +491,9 @@ fn difference(before: &str, after: &str) -> String {
     moved.map_or_else(String::new, |(old, new)| format!("another order: `{old}', now `{new}'"))
 }
 
-fn do_step(subject: &mut Subject, step: &Step, dir: &Path) -> Result<()> {
+fn do_step(subject: &mut Subject, ns: &Netns, step: &Step, dir: &Path) -> Result<()> {
     match step {
+        Step::Kernel(words) => kernel::say(ns, words),
         Step::Command(line) => {
             let line = line.replace(DIR, &dir.display().to_string());
             // Most of it may be refused.

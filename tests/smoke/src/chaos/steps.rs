@@ -11,6 +11,8 @@ use std::str::FromStr;
 pub(super) enum Step {
     /// A command, as it is typed.
     Command(String),
+    /// Words for `ip` in the namespace of the twins, which is the router's own.
+    Kernel(String),
     /// Frames from a seed come in by a port of the packet generator, on a worker.
     Traffic { port: u8, worker: u8, seed: u64 },
     /// The running configuration is saved and applied: nothing changes.
@@ -19,11 +21,13 @@ pub(super) enum Step {
 
 const TRAFFIC: &str = "#traffic";
 const APPLY: &str = "#apply";
+const KERNEL: &str = "#kernel ";
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Command(line) => f.write_str(line),
+            Step::Kernel(words) => write!(f, "{KERNEL}{words}"),
             Step::Traffic { port, worker, seed } => write!(f, "{TRAFFIC} {port} {worker} {seed}"),
             Step::Apply => f.write_str(APPLY),
         }
@@ -37,6 +41,9 @@ impl FromStr for Step {
         let line = line.trim();
         if line == APPLY {
             return Ok(Step::Apply);
+        }
+        if let Some(words) = line.strip_prefix(KERNEL) {
+            return Ok(Step::Kernel(words.into()));
         }
         let Some(words) = line.strip_prefix(TRAFFIC) else {
             return Ok(Step::Command(line.into()));
@@ -79,13 +86,18 @@ const ENDLESS: &[&str] = &["ping", "arping"];
 pub(super) struct Grammars {
     templates: Vec<Part>,
     all: Vec<Part>,
+    kernel: Vec<Part>,
 }
 
 impl Grammars {
     /// Reads what `show cli` says of each command: its path and the grammar of its arguments.
     pub(super) fn new<'c>(commands: impl Iterator<Item = (&'c str, &'c str)>) -> Grammars {
-        let lines = include_str!("templates.txt").lines();
-        let templates = lines.filter(|line| !line.starts_with('#')).map(Part::parse).collect();
+        let read = |text: &str| {
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            lines.map(Part::parse).collect()
+        };
+        let templates = read(include_str!("templates.txt"));
+        let kernel = read(include_str!("kernel.txt"));
         let wanted = |path: &str| {
             !LEFT_OUT.iter().any(|start| path.starts_with(start)) && !ENDLESS.contains(&path)
         };
@@ -93,7 +105,16 @@ impl Grammars {
             .filter(|(path, _)| wanted(path))
             .map(|(path, usage)| Part::Sequence(vec![Part::Word(path.into()), Part::parse(usage)]))
             .collect();
-        Grammars { templates, all }
+        Grammars { templates, all, kernel }
+    }
+
+    /// Random words for `ip`.
+    pub(super) fn kernel(&self, rng: &mut Rng) -> String {
+        let mut words = String::new();
+        if let Some(part) = rng.choice(&self.kernel) {
+            part.say(rng, &mut words, &mut |_, kind| kind.to_owned());
+        }
+        words
     }
 
     /// A random command about these interfaces. Files are below `dir`.

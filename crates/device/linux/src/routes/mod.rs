@@ -6,7 +6,10 @@
 //! its last address. Hops are used again when that comes back. Too many notices are dropped. After
 //! such an event all is listed again, which takes a third of a second for a million routes, and the
 //! shadow changes where it differs. A list that changed while it was read is read again.
+//!
+//! A thread of [another kind](Routes::listen) has the routes that FRRouting's `zebra` sends to it.
 
+mod fpm;
 mod labels;
 mod lists;
 mod objects;
@@ -16,6 +19,7 @@ mod table;
 mod tests;
 mod types;
 
+pub use fpm::FpmState;
 pub use labels::{LabelChange, LabelRoute};
 pub use types::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used, Visited};
 
@@ -26,7 +30,7 @@ use shadow::{Offer, Shadow, Walk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use thalweg_netlink::fib::{FibNotice, FibNotices, LinkRole, LinkState, all_next_hops, all_routes};
@@ -61,6 +65,8 @@ pub enum Cause {
     Doubt,
     /// A user asked for it.
     Asked,
+    /// A lost connection's routes were not announced again.
+    Stale,
 }
 
 impl Cause {
@@ -73,6 +79,7 @@ impl Cause {
             Cause::Link => "a link changed",
             Cause::Doubt => "a notice did not fit",
             Cause::Asked => "a user asked",
+            Cause::Stale => "a connection was lost",
         }
     }
 }
@@ -128,6 +135,8 @@ pub struct RouteState {
     pub left: Left,
     /// True once all that existed at the start has been listed.
     pub complete: bool,
+    /// The connection of `zebra`, if the routes come from there.
+    pub fpm: Option<FpmState>,
 }
 
 /// TTL of labels where neither a route nor its encapsulation says (`net.mpls`).
@@ -166,6 +175,8 @@ struct Shared {
     shadow: Shadow,
     /// Links by which packets do not leave.
     roles: BTreeMap<u32, LinkRole>,
+    /// Some have changed, which the owner does not know yet.
+    roles_changed: bool,
     ttl: LabelTtl,
     counters: RouteCounters,
     /// A list is wanted by a user.
@@ -176,6 +187,9 @@ struct Shared {
     announced: bool,
     complete: bool,
     ended: bool,
+    fpm: Option<FpmState>,
+    /// Time for which routes of a lost connection stay.
+    hold: Duration,
 }
 
 #[derive(Debug)]
@@ -193,6 +207,31 @@ impl Room {
     fn wake(&self) {
         // A counter that is full wakes as well.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits until someone wakes it, one of `others` has something to read, or a time has passed.
+    fn wait(&self, others: &[BorrowedFd<'_>], most: Option<Duration>) {
+        let wake = self.wake.as_fd();
+        let all = others.iter().chain([&wake]);
+        let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        // Less than a millisecond waits for that.
+        let most = most.map(|most| most.max(Duration::from_millis(1)));
+        let most = most.and_then(|most| Timespec::try_from(most).ok());
+        let _ = poll(&mut fds, most.as_ref());
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+
+    /// Offers routes again, in slices.
+    fn offer(&self, offer: &Offer) {
+        let mut walk = self.lock().shadow.walk();
+        while self.lock().shadow.offer_some(&mut walk, offer) {}
+    }
+
+    /// Returns whether something waits of which the owner does not know.
+    fn has_news(&self) -> bool {
+        let mut shared = self.lock();
+        let waits = shared.shadow.waiting() > 0 || shared.roles_changed;
+        waits && !std::mem::replace(&mut shared.announced, true)
     }
 }
 
@@ -214,8 +253,7 @@ impl Routes {
         buffer: usize,
         announce: impl Fn() -> bool + Send + 'static,
     ) -> Result<Routes, MirrorError> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|e| MirrorError::System("make an eventfd", e.into()))?;
+        let wake = wake()?;
         let open = move || -> io::Result<(FibNotices, Port)> {
             let notices = FibNotices::open(buffer)?;
             let port = Port::open(Protocol::Route)?;
@@ -257,7 +295,7 @@ impl Routes {
         let mut shared = self.0.lock();
         let taken = shared.shadow.take(most);
         shared.announced = taken.more;
-        taken
+        Taken { roles: std::mem::take(&mut shared.roles_changed), ..taken }
     }
 
     /// Lists all routes again, and compares them.
@@ -288,6 +326,19 @@ impl Routes {
     #[must_use]
     pub fn role(&self, link: u32) -> LinkRole {
         self.0.lock().roles.get(&link).copied().unwrap_or(LinkRole::Usual)
+    }
+
+    /// Returns the tables that have routes, or had some that wait to be taken, and those of VRFs.
+    #[must_use]
+    pub fn tables(&self) -> BTreeSet<u32> {
+        let shared = self.0.lock();
+        let vrf = |role: &LinkRole| match role {
+            LinkRole::Vrf(table) => Some(*table),
+            LinkRole::Usual | LinkRole::Loopback => None,
+        };
+        let of_vrfs = shared.roles.values().filter_map(vrf);
+        let of_routes = shared.shadow.v4.keys().chain(shared.shadow.v6.keys()).copied();
+        of_routes.chain(of_vrfs).collect()
     }
 
     /// Returns the TTL of labels where nothing else says.
@@ -322,8 +373,15 @@ impl Routes {
             buffer: self.0.buffer,
             left: shared.shadow.left(),
             complete: shared.complete,
+            fpm: shared.fpm,
         }
     }
+}
+
+/// Makes the counter that wakes a thread.
+fn wake() -> Result<OwnedFd, MirrorError> {
+    let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    made.map_err(|e| MirrorError::System("make an eventfd", e.into()))
 }
 
 /// A walk over all destinations of a namespace.
@@ -375,7 +433,7 @@ impl Worker {
             if all_read && self.due.is_some_and(|(_, at)| at <= Instant::now()) {
                 self.list();
             }
-            if self.has_news() && !announce() {
+            if self.room.has_news() && !announce() {
                 return;
             }
             if all_read {
@@ -398,26 +456,14 @@ impl Worker {
         }
         if !offers.is_empty() {
             let offer = self.room.lock().shadow.offer(offers);
-            self.offer(&offer);
+            self.room.offer(&offer);
         }
         false
     }
 
-    /// Offers routes again, in slices.
-    fn offer(&self, offer: &Offer) {
-        let mut walk = self.room.lock().shadow.walk();
-        while self.room.lock().shadow.offer_some(&mut walk, offer) {}
-    }
-
     fn wait(&self) {
-        let (notices, wake) = (self.notices.as_fd(), self.room.wake.as_fd());
-        let mut fds = [PollFd::new(&notices, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)];
         let left = self.due.map(|(_, at)| at.saturating_duration_since(Instant::now()));
-        // One that is due in less than a millisecond waits for that.
-        let left = left.map(|left| left.max(Duration::from_millis(1)));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        let _ = poll(&mut fds, left.as_ref());
-        let _ = rustix::io::read(&self.room.wake, &mut [0; 8]);
+        self.room.wait(&[self.notices.as_fd()], left);
     }
 
     /// Reads notices; returns whether those were all.
@@ -427,7 +473,7 @@ impl Worker {
         let mut all_read = false;
         while read < BEFORE_NEWS && !all_read {
             let mut shared = room.lock();
-            let Shared { shadow, counters, roles, .. } = &mut *shared;
+            let Shared { shadow, counters, roles, roles_changed, .. } = &mut *shared;
             let n = notices.read(AT_ONCE, |notice| {
                 counters.notices += 1;
                 match notice {
@@ -438,12 +484,12 @@ impl Worker {
                     FibNotice::Label(route) => shadow.set_label(&route),
                     FibNotice::LabelGone(route) => shadow.delete_label(&route),
                     FibNotice::Link(index, LinkState { is_up, role }) => {
-                        set_role(roles, index, role);
+                        *roles_changed |= set_role(roles, index, role);
                         causes[1] |= up.insert(index, is_up) != Some(is_up);
                     }
                     FibNotice::LinkGone(index) => {
                         up.remove(&index);
-                        roles.remove(&index);
+                        *roles_changed |= roles.remove(&index).is_some();
                         causes[1] = true;
                     }
                     FibNotice::Addresses(_) => causes[1] = true,
@@ -458,7 +504,7 @@ impl Worker {
         }
         let early = self.room.lock().shadow.take_early();
         if let Some(offer) = early {
-            self.offer(&offer);
+            self.room.offer(&offer);
         }
         let [lost, link] = causes;
         if lost {
@@ -511,7 +557,7 @@ impl Worker {
     fn list_settings(&self) -> io::Result<()> {
         let (ttl, mut roles) = (LabelTtl::read(), BTreeMap::new());
         for link in Link::all_by(&self.port)? {
-            set_role(&mut roles, link.index, LinkState::of(&link).role);
+            let _ = set_role(&mut roles, link.index, LinkState::of(&link).role);
         }
         let offer = {
             let mut shared = self.room.lock();
@@ -523,10 +569,11 @@ impl Worker {
             if has_other_ttl {
                 links.insert(None);
             }
+            shared.roles_changed |= !links.is_empty();
             shared.shadow.offer(links)
         };
         if !offer.is_empty() {
-            self.offer(&offer);
+            self.room.offer(&offer);
         }
         Ok(())
     }
@@ -541,7 +588,7 @@ impl Worker {
         while self.room.lock().shadow.sweep_some(&mut walk) {}
         let early = self.room.lock().shadow.take_early();
         if let Some(offer) = early {
-            self.offer(&offer);
+            self.room.offer(&offer);
         }
         let mut shared = self.room.lock();
         let differences = shared.shadow.waiting().saturating_sub(before);
@@ -580,18 +627,12 @@ impl Worker {
         self.due = Some((cause, Instant::now() + self.retry));
         self.retry = (2 * self.retry).min(RETRY_MOST);
     }
-
-    /// Returns whether something waits of which the owner does not know.
-    fn has_news(&self) -> bool {
-        let mut shared = self.room.lock();
-        shared.shadow.waiting() > 0 && !std::mem::replace(&mut shared.announced, true)
-    }
 }
 
-/// Takes note of the role of a link.
-fn set_role(roles: &mut BTreeMap<u32, LinkRole>, index: u32, role: LinkRole) {
+/// Takes note of the role of a link; returns whether that has changed.
+fn set_role(roles: &mut BTreeMap<u32, LinkRole>, index: u32, role: LinkRole) -> bool {
     match role {
-        LinkRole::Usual => _ = roles.remove(&index),
-        role => _ = roles.insert(index, role),
+        LinkRole::Usual => roles.remove(&index).is_some(),
+        role => roles.insert(index, role) != Some(role),
     }
 }

@@ -30,10 +30,10 @@ struct Listing {
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
     pub(super) v4: BTreeMap<u32, Table<u32>>,
-    v6: BTreeMap<u32, Table<u128>>,
+    pub(super) v6: BTreeMap<u32, Table<u128>>,
     labels: Labels,
     pub(super) lists: Lists,
-    objects: Objects,
+    pub(super) objects: Objects,
     /// Objects to be taken.
     changed: BTreeSet<u32>,
     /// Objects that are gone; the kernel removes their routes without a word, so that they are
@@ -146,6 +146,11 @@ impl Shadow {
     /// Counts of the last whole list and of the notices since.
     pub(super) fn left(&self) -> Left {
         self.former.unwrap_or(self.left)
+    }
+
+    /// Takes note of a route or an object that there is no room for.
+    pub(super) fn leave_out(&mut self) {
+        self.left.beyond += 1;
     }
 
     /// Reads a message about what is gone: it is no longer left out.
@@ -347,6 +352,24 @@ impl Shadow {
         self.lists.release(route.hops);
     }
 
+    /// Takes the only route of a destination, from a program that hands over one for each.
+    pub(super) fn replace(&mut self, m: &RouteMessage<'_>) {
+        let Some(route) = self.route(m) else { return self.remove(m) };
+        self.change(m, |all, _| {
+            all.clear();
+            all.push(route);
+        });
+        self.lists.release(route.hops);
+    }
+
+    /// Takes note that such a program has no route of a destination any more.
+    pub(super) fn remove(&mut self, m: &RouteMessage<'_>) {
+        // Routes for a type of service or a source are not among the others.
+        if m.tos == 0 && !m.has_source {
+            self.change(m, |all, _| all.clear());
+        }
+    }
+
     /// Takes a notice of a label's route, or a row of the list of all.
     pub(super) fn set_label(&mut self, m: &LabelMessage<'_>) {
         let Some(row) = self.row(m) else {
@@ -398,40 +421,62 @@ impl Shadow {
 
     /// Takes a notice of an object.
     pub(super) fn set_object(&mut self, m: &NextHopMessage<'_>) {
+        self.set_object_as(m.id, m, Some);
+    }
+
+    /// Takes note that an object was named since the list began.
+    pub(super) fn name_object(&mut self, id: u32) {
+        self.listing.objects.insert(id);
+    }
+
+    /// Returns whether routes lead to an object.
+    pub(super) fn is_in_use(&self, id: u32) -> bool {
+        self.lists.by_hops.contains_key(&Hops::Object(id))
+    }
+
+    /// Takes an object under another number; `number` returns those of members of a group.
+    pub(super) fn set_object_as(
+        &mut self,
+        id: u32,
+        m: &NextHopMessage<'_>,
+        mut number: impl FnMut(u32) -> Option<u32>,
+    ) {
         if m.is_fdb {
             return;
         }
-        let members: Vec<(u32, u16)> = m.members().take(self.limits.hops).collect();
+        let members = m.members().take(self.limits.hops);
+        let members: Vec<(u32, u16)> =
+            members.filter_map(|(member, weight)| Some((number(member)?, weight))).collect();
         let object = match () {
             () if !members.is_empty() => Object::Group(members),
             () if m.is_blackhole => Object::Blackhole,
             () => Object::Hop(NextHop::of(&m.hop)),
         };
-        if self.objects.len() >= self.limits.objects && self.objects.get(m.id).is_none() {
+        if self.objects.len() >= self.limits.objects && self.objects.get(id).is_none() {
             self.left.beyond += 1;
             return;
         }
-        self.gone.remove(&m.id);
-        self.unused.remove(&m.id);
-        if self.objects.get(m.id) == Some(&object) {
+        self.gone.remove(&id);
+        self.unused.remove(&id);
+        if self.objects.get(id) == Some(&object) {
             return;
         }
         let is_group = matches!(object, Object::Group(_));
-        let is_new = self.objects.set(m.id, object);
-        if is_new && self.lists.by_hops.contains_key(&Hops::Object(m.id)) {
+        let is_new = self.objects.set(id, object);
+        if is_new && self.lists.by_hops.contains_key(&Hops::Object(id)) {
             // Its notice was lost, or comes late: its routes have led nowhere.
-            self.early.insert(m.id);
+            self.early.insert(id);
         }
-        self.changed.insert(m.id);
+        self.changed.insert(id);
         if !is_group {
-            self.changed.extend(self.objects.groups_of(m.id));
+            self.changed.extend(self.objects.groups_of(id));
         }
     }
 
     /// Takes a notice that an object was deleted.
     pub(super) fn delete_object(&mut self, id: u32) {
         // The kernel removes its routes without a word.
-        let in_use = self.lists.by_hops.contains_key(&Hops::Object(id));
+        let in_use = self.is_in_use(id);
         self.is_doubtful |= in_use;
         if self.objects.remove(id) {
             self.changed.remove(&id);
@@ -696,7 +741,8 @@ fn change<A: Address>(
 ) -> Change {
     let used = |route: Route| {
         let hops = lists.get(route.hops)?.clone();
-        Some(Used { kind: route.kind, protocol: route.protocol, hops })
+        let Route { metric, kind, protocol, .. } = route;
+        Some(Used { metric, kind, protocol, hops })
     };
     let destination = (prefix.addr().to_ip(), prefix.len());
     Change { table, destination, now: route.and_then(used) }

@@ -37,7 +37,8 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn is_used_as(self, other: Route) -> bool {
-        let place = |r: Route| (r.hops, r.kind, r.protocol);
+        // The metric ranks it among routes from elsewhere.
+        let place = |r: Route| (r.metric, r.hops, r.kind, r.protocol);
         place(self) == place(other)
     }
 }

@@ -48,6 +48,8 @@ pub enum Hops {
 /// A route that the kernel uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Used {
+    /// The lower, the better.
+    pub metric: u32,
     /// Its kind.
     pub kind: RouteKind,
     /// Its protocol (`RTPROT_*`).
@@ -81,6 +83,8 @@ pub struct Taken {
     pub labels: Vec<LabelChange>,
     /// Objects that are gone. No route that was taken leads to one.
     pub gone: Vec<u32>,
+    /// True if links have other [roles](super::Routes::role).
+    pub roles: bool,
     /// True if there is more to take.
     pub more: bool,
 }

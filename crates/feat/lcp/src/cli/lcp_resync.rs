@@ -49,7 +49,12 @@ impl Command<Control> for LcpResync {
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
         match before {
             [] => vec!["netns".into()],
-            ["netns"] => routes::namespaces(c).into_iter().map(|n| n.name).collect(),
+            ["netns"] => {
+                let mut names: Vec<String> =
+                    routes::namespaces(c).into_iter().map(|n| n.name).collect();
+                names.dedup();
+                names
+            }
             _ => Vec::new(),
         }
     }

@@ -63,6 +63,9 @@ fn settings(o: &Options, out: &mut Output) {
     out.line(format_args!("lcp lcp-auto-subint {}", word(o.auto_subint)));
     out.line(format_args!("lcp lcp-sync {}", word(o.sync)));
     out.line(format_args!("lcp lcp-sync-unnumbered {}", word(o.sync_unnumbered)));
+    if let Some(address) = o.fpm {
+        out.line(format_args!("lcp fpm {address}"));
+    }
     // VPP shows these settings; they are about routes of the kernel.
     for name in lcp_param::WORDS {
         out.line(format_args!("lcp {name} off"));
@@ -141,6 +144,7 @@ impl Command<Control> for ShowLcp {
                 "auto-subint": o.auto_subint,
                 "sync": o.sync,
                 "sync-unnumbered": o.sync_unnumbered,
+                "fpm": o.fpm.map(|address| address.to_string()),
                 "pairs": rows,
                 "namespaces": namespaces.iter().map(namespace_row).collect::<Vec<_>>(),
                 "changes": { "taken": changes.taken, "refused": changes.not_taken },

@@ -1,8 +1,10 @@
 //! `show lcp routes`.
 
-use crate::routes::{self, Destinations, MOST_SHOWN, RoutesView, Unresolved};
+use crate::routes::{self, Destinations, Look, MOST_SHOWN, RoutesView, Unresolved};
 use serde_json::{Value, json};
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use std::time::Instant;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_device_linux::routes::FpmState;
 use thalweg_graph::Control;
 
 /// `show lcp routes [unresolved]`
@@ -15,9 +17,46 @@ fn name(n: &RoutesView) -> &str {
     if n.name.is_empty() { "of the router" } else { &n.name }
 }
 
+/// Seconds until routes go that are not announced again.
+fn seconds_left(fpm: &FpmState) -> Option<u64> {
+    fpm.stale_until.map(|at| at.saturating_duration_since(Instant::now()).as_secs())
+}
+
+/// Counters and sizes of what `zebra` sends.
+fn fpm_lines(n: &RoutesView, fpm: &FpmState, out: &mut Output) {
+    let s = &n.state;
+    out.line(format_args!(
+        "netns {} by FPM: {} routes, {} labels, {} next-hop objects, {} changes wait",
+        name(n),
+        s.routes,
+        s.labels,
+        s.objects,
+        s.waiting
+    ));
+    let client = match (fpm.client, fpm.listens) {
+        (Some(client), _) => format!("connection of {client}"),
+        (None, true) => "no connection".into(),
+        (None, false) => "does not listen, the log says why".into(),
+    };
+    let stale = seconds_left(fpm)
+        .map_or_else(String::new, |left| format!("; what is not announced again goes in {left} s"));
+    out.line(format_args!("  {}: {client}{stale}", fpm.address));
+    out.line(format_args!(
+        "  {} connections, {} refused, {} frames, {} faults, {} messages",
+        fpm.connections, fpm.refused, fpm.frames, fpm.faults, s.counters.notices
+    ));
+    out.line(format_args!(
+        "  {} bytes; {} unsupported, {} beyond limits",
+        s.memory, s.left.unsupported, s.left.beyond
+    ));
+}
+
 /// Counters and sizes of a namespace.
 fn lines(n: &RoutesView, out: &mut Output) {
     let s = &n.state;
+    if let Some(fpm) = &s.fpm {
+        return fpm_lines(n, fpm, out);
+    }
     let complete = if s.complete { "" } else { " (the first list is not complete)" };
     out.line(format_args!(
         "netns {}: {} routes, {} labels, {} next-hop objects, {} changes wait{complete}",
@@ -52,8 +91,22 @@ fn lines(n: &RoutesView, out: &mut Output) {
 
 fn row(n: &RoutesView) -> Value {
     let s = &n.state;
+    let fpm = s.fpm.as_ref().map(|fpm| {
+        json!({
+            "address": fpm.address.to_string(),
+            "listens": fpm.listens,
+            "client": fpm.client.map(|client| client.to_string()),
+            "connections": fpm.connections,
+            "refused": fpm.refused,
+            "frames": fpm.frames,
+            "faults": fpm.faults,
+            "stale-seconds-left": seconds_left(fpm),
+        })
+    });
     json!({
         "netns": n.name,
+        "source": n.source(),
+        "fpm": fpm,
         "complete": s.complete,
         "routes": s.routes,
         "labels": s.labels,
@@ -112,40 +165,56 @@ impl Command<Control> for ShowLcpRoutes {
             }));
             return Ok(Outcome::Done);
         }
-        let (some, count) = routes::unresolved(c);
-        for Unresolved { namespace, of, why } in &some {
-            match of {
-                Destinations::Prefix { table, ip, bits } => {
-                    out.line(format_args!("{ip}/{bits} netns {namespace} table {table}: {why}"));
-                }
-                Destinations::Label(label) => {
-                    out.line(format_args!("label {label} netns {namespace}: {why}"));
-                }
-            }
-        }
-        if count > some.len() {
-            out.line(format_args!("{} more; {MOST_SHOWN} are shown", count - some.len()));
-        }
-        let rows = some.iter().map(|Unresolved { namespace, of, why }| {
-            let (table, prefix, label) = match of {
-                Destinations::Prefix { table, ip, bits } => {
-                    (Some(table), Some(format!("{ip}/{bits}")), None)
-                }
-                Destinations::Label(label) => (None, None, Some(label)),
-            };
-            json!({
-                "netns": namespace,
-                "table": table,
-                "prefix": prefix,
-                "label": label,
-                "reason": why,
-            })
-        });
-        out.json(json!({ "count": count, "routes": rows.collect::<Vec<_>>() }));
-        Ok(Outcome::Done)
+        Ok(Outcome::pending(ShowUnresolved(Look::new(c))))
     }
 
     fn complete(&self, _: &Control, before: &[&str], _: &str) -> Vec<String> {
         if before.is_empty() { vec!["unresolved".into()] } else { Vec::new() }
     }
+}
+
+/// A look at all routes, in slices: there may be millions.
+struct ShowUnresolved(Look);
+
+impl Task<Control> for ShowUnresolved {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        if self.0.go_on(c) {
+            return TaskPoll::At(now);
+        }
+        let Look { found, count, .. } = &self.0;
+        found.iter().for_each(|one| out.line(unresolved_line(one)));
+        if *count > found.len() {
+            out.line(format_args!("{} more; {MOST_SHOWN} are shown", count - found.len()));
+        }
+        let rows: Vec<Value> = found.iter().map(unresolved_row).collect();
+        out.json(json!({ "count": count, "routes": rows }));
+        TaskPoll::Done
+    }
+}
+
+fn unresolved_line(Unresolved { namespace, is_fpm, of, why }: &Unresolved) -> String {
+    let by = if *is_fpm { " by FPM" } else { "" };
+    match of {
+        Destinations::Prefix { table, ip, bits } => {
+            format!("{ip}/{bits} netns {namespace}{by} table {table}: {why}")
+        }
+        Destinations::Label(label) => format!("label {label} netns {namespace}{by}: {why}"),
+    }
+}
+
+fn unresolved_row(Unresolved { namespace, is_fpm, of, why }: &Unresolved) -> Value {
+    let (table, prefix, label) = match of {
+        Destinations::Prefix { table, ip, bits } => {
+            (Some(table), Some(format!("{ip}/{bits}")), None)
+        }
+        Destinations::Label(label) => (None, None, Some(label)),
+    };
+    json!({
+        "netns": namespace,
+        "source": if *is_fpm { "fpm" } else { "kernel" },
+        "table": table,
+        "prefix": prefix,
+        "label": label,
+        "reason": why,
+    })
 }

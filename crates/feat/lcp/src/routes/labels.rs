@@ -4,11 +4,11 @@
 //! A next hop swaps the label, or pops it. By the kernel's loopback or a VRF what is behind the
 //! label is looked up: an IP packet by its own version, in the table that the link stands for.
 
-use super::{KernelRoutes, refused, table_of};
+use super::{KernelRoutes, Origin, is_alone, refused, table_of};
 use crate::sync;
 use thalweg_device_linux::NamespaceId;
-use thalweg_device_linux::routes::{LabelChange, LabelRoute, LabelTtl, NextHop};
-use thalweg_feat_ip::{Path, Source, TableId, add_table};
+use thalweg_device_linux::routes::{LabelChange, LabelRoute, LabelTtl, NextHop, Routes};
+use thalweg_feat_ip::{Path, Source, TableId, need_table as need_ip_table};
 use thalweg_feat_mpls::{Key, MplsError, Via, need_table, set_found_label};
 use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
 use thalweg_graph::Control;
@@ -18,10 +18,9 @@ use thalweg_wire::mpls::Label;
 /// The router's label table for those of the kernel, which has one.
 pub(super) const TABLE: TableId = TableId(0);
 
-/// Takes the route of a label as the kernel has it now.
+/// Takes the route of a label as the kernel, or `zebra`, has it now.
 pub(super) fn apply(c: &mut Control, id: NamespaceId, change: LabelChange) {
-    let is_alone = c.state::<KernelRoutes>().borrow().followed.len() == 1;
-    match is_alone {
+    match is_alone(c) {
         true => put(c, change.label, change.now.map(|route| (id, route))),
         false => settle(c, change.label),
     }
@@ -32,8 +31,10 @@ pub(super) fn settle(c: &mut Control, label: u32) {
     let found: Vec<(NamespaceId, LabelRoute)> = {
         let state = c.state::<KernelRoutes>();
         let state = state.borrow();
-        let of = state.followed.iter();
-        of.filter_map(|(id, of)| Some((*id, of.routes.find_label(label)?))).collect()
+        let all = state.followed.iter().flat_map(|(id, of)| of.all(*id));
+        let find =
+            |(origin, routes): (Origin, &Routes)| Some((origin.id, routes.find_label(label)?));
+        all.filter_map(find).collect()
     };
     let leads = |(id, route): &(NamespaceId, LabelRoute)| {
         [false, true].into_iter().any(|eos| !vias(c, *id, route, eos).is_empty())
@@ -67,8 +68,8 @@ fn set(c: &mut Control, key: Key, source: Source, vias: Vec<Via>) -> Result<(), 
     need_table(c, TABLE)?;
     for via in &vias {
         if let Via::AnyIp(table, _) = via {
-            add_table::<u32>(c, *table)?;
-            add_table::<u128>(c, *table)?;
+            need_ip_table::<u32>(c, *table)?;
+            need_ip_table::<u128>(c, *table)?;
         }
     }
     set_found_label(c, TABLE, key, source, vias)

@@ -9,25 +9,35 @@
 //!
 //! Routes that the kernel makes for its own addresses are left out, as interfaces have the same.
 //! Routes by links that are no twins, and of kinds that the router does not have, stay in the
-//! kernel alone; [`unresolved`] lists them.
+//! kernel alone; [`Look`] finds them.
+//!
+//! FRRouting's `zebra` may [send its routes](fpm) itself. They rank among those of the kernel as if
+//! it had written them there.
 
+mod fpm;
 mod labels;
 mod objects;
+mod tables;
+mod unresolved;
+
+pub use fpm::{set_fpm, set_fpm_hold};
+pub use unresolved::{Destinations, Look, MOST_SHOWN, Unresolved};
 
 use crate::options;
 use crate::sync;
+use fpm::Leaving;
 use objects::Objects;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_device_linux::routes::{
-    Change, Hops, Limits, NextHop, RouteState, RouteWalk, Routes, Used, Visited, WAITING_BYTES,
+    Change, Hops, Limits, NextHop, RouteState, Routes, Used, WAITING_BYTES,
 };
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_feat_ip::table::set_found_route;
 use thalweg_feat_ip::{
-    Ip, Path, PathKind, RouteError, Source, TableDeleted, TableId, Version, add_table,
+    Ip, Path, PathKind, RouteError, Source, TableDeleted, TableId, Version, need_table,
 };
 use thalweg_feat_mpls::LabelTableDeleted;
 use thalweg_graph::Control;
@@ -41,13 +51,72 @@ const SLICE: Duration = Duration::from_millis(1);
 /// `RT_TABLE_LOCAL`, `RT_TABLE_MAIN` and `RT_TABLE_DEFAULT`, which are one here, in the order in
 /// which the kernel asks them.
 const OF_KERNEL: [u32; 3] = [255, 254, 253];
-/// Routes that [`unresolved`] returns.
-pub const MOST_SHOWN: usize = 1000;
+
+/// Whose routes: the kernel's of a namespace, or those that `zebra` sends there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Origin {
+    id: NamespaceId,
+    /// Number of the listener of `zebra`; `None` for the kernel.
+    fpm: Option<u32>,
+}
+
+impl Origin {
+    fn kernel(id: NamespaceId) -> Origin {
+        Origin { id, fpm: None }
+    }
+}
 
 /// A namespace whose routes are followed.
 struct Followed {
     name: String,
+    /// The namespace, if it is not the router's own.
+    namespace: Option<Namespace>,
     routes: Routes,
+    /// Routes that `zebra` sends, with the number of the listener.
+    fpm: Option<(u32, Routes)>,
+}
+
+impl Followed {
+    /// Returns the routes of an origin, if they are still followed.
+    fn of(&self, origin: Origin) -> Option<&Routes> {
+        match origin.fpm {
+            None => Some(&self.routes),
+            Some(number) => {
+                self.fpm.as_ref().filter(|(own, _)| *own == number).map(|(_, routes)| routes)
+            }
+        }
+    }
+
+    /// All routes, with their origins: `zebra`'s first, as they are newer than what it has written
+    /// to the kernel.
+    fn all(&self, id: NamespaceId) -> impl Iterator<Item = (Origin, &Routes)> {
+        let fpm = self.fpm.iter().map(move |(n, routes)| (Origin { id, fpm: Some(*n) }, routes));
+        fpm.chain([(Origin::kernel(id), &self.routes)])
+    }
+
+    /// Returns the routes of a destination, the one that is used first. Others are of other
+    /// origins, and for those that the router does not have.
+    fn find(&self, id: NamespaceId, tables: &[u32], to: (IpAddr, u8)) -> Vec<(Origin, Used)> {
+        if self.fpm.is_none() {
+            let used = self.routes.find(tables, to);
+            return used.map(|used| (Origin::kernel(id), used)).into_iter().collect();
+        }
+        let in_table = |table: &u32| {
+            let find = |(origin, routes): (Origin, &Routes)| {
+                Some((origin, routes.find(std::slice::from_ref(table), to)?))
+            };
+            let mut found: Vec<(Origin, Used)> = self.all(id).filter_map(find).collect();
+            found.sort_by_key(|(_, used)| used.metric);
+            Some(found).filter(|found| !found.is_empty())
+        };
+        tables.iter().find_map(in_table).unwrap_or_default()
+    }
+
+    /// Has routes over a link taken again, or all (`None`).
+    fn offer(&self, link: Option<u32>) {
+        self.routes.offer(link);
+        self.fpm.iter().for_each(|(_, routes)| routes.offer(link));
+    }
 }
 
 /// Counters of all namespaces.
@@ -64,12 +133,25 @@ pub struct Counters {
 pub(crate) struct KernelRoutes {
     followed: BTreeMap<NamespaceId, Followed>,
     objects: Objects,
-    /// Namespaces that are no longer followed, with the walk that removes their routes.
-    leaving: VecDeque<(Routes, RouteWalk)>,
+    /// Routes that are no longer followed, with the walk that removes them.
+    leaving: VecDeque<Leaving>,
+    /// Listeners of `zebra` so far.
+    listeners: u32,
     counters: Counters,
 }
 
-/// A namespace, for `show lcp verbose`.
+impl KernelRoutes {
+    fn of(&self, origin: Origin) -> Option<&Routes> {
+        self.followed.get(&origin.id)?.of(origin)
+    }
+
+    /// Has all routes taken again.
+    fn offer_all(&self) {
+        self.followed.values().for_each(|of| of.offer(None));
+    }
+}
+
+/// The routes of the kernel in a namespace, or those that `zebra` sends there.
 #[derive(Clone, Debug)]
 pub struct RoutesView {
     /// Name, empty for the router's own.
@@ -78,45 +160,28 @@ pub struct RoutesView {
     pub state: RouteState,
 }
 
-/// A route that stays in the kernel alone.
-#[derive(Clone, Debug)]
-pub struct Unresolved {
-    /// The namespace's name.
-    pub namespace: String,
-    /// Destinations.
-    pub of: Destinations,
-    /// The reason.
-    pub why: String,
-}
-
-/// Packets that a route of the kernel is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destinations {
-    /// Packets to addresses, by a routing table of the kernel.
-    Prefix {
-        /// The table.
-        table: u32,
-        /// An address.
-        ip: IpAddr,
-        /// Its bits that count.
-        bits: u8,
-    },
-    /// Packets with a label.
-    Label(u32),
+impl RoutesView {
+    /// Returns the word for where they come from.
+    #[must_use]
+    pub fn source(&self) -> &'static str {
+        if self.state.fpm.is_some() { "fpm" } else { "kernel" }
+    }
 }
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(KernelRoutes::default());
     // A table that the kernel has stays.
-    c.subscribe(|c, _: &TableDeleted| {
-        c.state::<KernelRoutes>().borrow().followed.values().for_each(|of| of.routes.offer(None));
+    c.subscribe(|c, gone: &TableDeleted| {
+        if tables::used(c).contains(&gone.table) {
+            c.state::<KernelRoutes>().borrow().offer_all();
+        }
     });
     c.subscribe(|c, gone: &LabelTableDeleted| {
-        if gone.0 != labels::TABLE {
-            return;
+        if gone.0 == labels::TABLE {
+            c.state::<KernelRoutes>().borrow().offer_all();
         }
-        c.state::<KernelRoutes>().borrow().followed.values().for_each(|of| of.routes.offer(None));
     });
+    tables::init(c);
 }
 
 /// Begins to follow a namespace in which a twin is, or takes the routes over a new twin.
@@ -128,11 +193,11 @@ pub(crate) fn twin_made(
 ) {
     let state = c.state::<KernelRoutes>();
     if let Some(of) = state.borrow().followed.get(&id) {
-        return of.routes.offer(Some(link));
+        return of.offer(Some(link));
     }
     let buffer = options::get(c).notice_bytes.unwrap_or(WAITING_BYTES);
     let remote = c.remote();
-    let announce = move || remote.submit(move |c| take(c, id));
+    let announce = move || remote.submit(move |c| take(c, Origin::kernel(id)));
     let name = namespace.map_or_else(String::new, |n| n.name().to_owned());
     match Routes::start(namespace, Limits::default(), buffer, announce) {
         Ok(routes) => {
@@ -143,7 +208,17 @@ pub(crate) fn twin_made(
                      not {buffer}: `sysctl net.core.rmem_max={buffer}' allows more"
                 );
             }
-            state.borrow_mut().followed.insert(id, Followed { name, routes });
+            let namespace = namespace.map(Namespace::try_clone).transpose();
+            let namespace = match namespace {
+                Ok(namespace) => namespace,
+                Err(e) => {
+                    tracing::error!("routes of namespace `{name}' are not followed: {e}");
+                    return;
+                }
+            };
+            let followed = Followed { name, namespace, routes, fpm: None };
+            state.borrow_mut().followed.insert(id, followed);
+            fpm::start(c, id);
         }
         Err(e) => tracing::error!("routes of namespace `{name}' are not followed: {e}"),
     }
@@ -154,53 +229,26 @@ pub(crate) fn twin_gone(c: &mut Control, id: NamespaceId, link: u32, last: bool)
     let state = c.state::<KernelRoutes>();
     if !last {
         if let Some(of) = state.borrow().followed.get(&id) {
-            of.routes.offer(Some(link));
+            of.offer(Some(link));
         }
         return;
     }
     let Some(of) = state.borrow_mut().followed.remove(&id) else { return };
-    let is_first = {
-        let leaving = &mut state.borrow_mut().leaving;
-        let walk = of.routes.walk();
-        leaving.push_back((of.routes, walk));
-        leaving.len() == 1
-    };
-    if is_first {
-        leave(c);
+    if let Some((number, routes)) = of.fpm {
+        fpm::leave(c, routes, Some(Origin { id, fpm: Some(number) }));
     }
-    objects::forget(c, id);
-}
-
-/// Removes routes of namespaces that are no longer followed, for about a millisecond.
-fn leave(c: &mut Control) {
-    let (begin, state) = (Instant::now(), c.state::<KernelRoutes>());
-    while begin.elapsed() < SLICE {
-        let mut some = Visited::default();
-        {
-            let leaving = &mut state.borrow_mut().leaving;
-            let Some((routes, walk)) = leaving.front_mut() else { return };
-            if !routes.some(walk, &mut some) {
-                leaving.pop_front();
-            }
-        }
-        for Change { table, destination, .. } in some.routes {
-            settle(c, table, destination);
-        }
-        for change in some.labels {
-            labels::settle(c, change.label);
-        }
-    }
-    c.after(Duration::ZERO, leave);
+    fpm::leave(c, of.routes, None);
+    objects::forget(c, Origin::kernel(id));
 }
 
 /// Applies routes over the links of next hops again; all, if `hops` is empty.
-fn offer(c: &Control, id: NamespaceId, hops: &[NextHop]) {
+fn offer(c: &Control, origin: Origin, hops: &[NextHop]) {
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();
-    let Some(of) = state.followed.get(&id) else { return };
+    let Some(routes) = state.of(origin) else { return };
     match hops {
-        [] => of.routes.offer(None),
-        hops => hops.iter().for_each(|hop| of.routes.offer(Some(hop.link))),
+        [] => routes.offer(None),
+        hops => hops.iter().for_each(|hop| routes.offer(Some(hop.link))),
     }
 }
 
@@ -215,12 +263,17 @@ pub fn resync(c: &Control, name: Option<&str>) -> usize {
     all.map(|of| of.routes.resync()).count()
 }
 
-/// Returns the namespaces whose routes are followed.
+/// Returns the namespaces whose routes are followed; one in which the router listens to `zebra`
+/// comes twice, the kernel's routes first.
 pub fn namespaces(c: &Control) -> Vec<RoutesView> {
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();
-    let view = |of: &Followed| RoutesView { name: of.name.clone(), state: of.routes.state() };
-    state.followed.values().map(view).collect()
+    let views = |of: &Followed| {
+        let all = [&of.routes].into_iter().chain(of.fpm.iter().map(|(_, routes)| routes));
+        let view = |routes: &Routes| RoutesView { name: of.name.clone(), state: routes.state() };
+        all.map(view).collect::<Vec<_>>()
+    };
+    state.followed.values().flat_map(views).collect()
 }
 
 /// Returns the counters of all namespaces.
@@ -228,85 +281,37 @@ pub fn counters(c: &Control) -> Counters {
     c.state::<KernelRoutes>().borrow().counters
 }
 
-/// Returns the routes that stay in the kernel alone, [`MOST_SHOWN`] at most, and the number of all.
-pub fn unresolved(c: &Control) -> (Vec<Unresolved>, usize) {
-    let state = c.state::<KernelRoutes>();
-    let state = state.borrow();
-    let (mut some, mut count) = (Vec::new(), 0);
-    for (id, of) in &state.followed {
-        let mut add = |destinations, why: Option<String>| {
-            let Some(why) = why else { return };
-            count += 1;
-            if some.len() < MOST_SHOWN {
-                some.push(Unresolved { namespace: of.name.clone(), of: destinations, why });
-            }
-        };
-        let (mut walk, mut all) = (of.routes.walk(), Visited::default());
-        while of.routes.some(&mut walk, &mut all) {
-            for change in all.routes.drain(..) {
-                let (table, (ip, bits)) = (change.table, change.destination);
-                let why = change.now.and_then(|used| why_not(c, &state, *id, &used));
-                add(Destinations::Prefix { table, ip, bits }, why);
-            }
-            for change in all.labels.drain(..) {
-                let role = |link| of.routes.role(link);
-                let why = change.now.and_then(|now| labels::why_not(c, *id, &now, role));
-                add(Destinations::Label(change.label), why);
-            }
-        }
-    }
-    (some, count)
-}
-
-fn why_not(c: &Control, state: &KernelRoutes, id: NamespaceId, used: &Used) -> Option<String> {
-    if used.kind != RouteKind::Unicast {
-        return None;
-    }
-    let hops = match &used.hops {
-        Hops::These(hops) => &hops[..],
-        Hops::Object(object) => match state.objects.hops(id, *object) {
-            Some(hops) => hops,
-            None => return Some(format!("next-hop object {object} is not known")),
-        },
-    };
-    let ways: Vec<Result<Path, String>> = hops.iter().map(|hop| path(c, id, state, hop)).collect();
-    if ways.is_empty() || ways.iter().any(Result::is_ok) {
-        return None;
-    }
-    let mut why: Vec<String> = ways.into_iter().filter_map(Result::err).collect();
-    why.sort();
-    why.dedup();
-    Some(why.join(", "))
-}
-
-/// Takes what has changed in a namespace, for about a millisecond, and goes on later.
-fn take(c: &mut Control, id: NamespaceId) {
+/// Takes what has changed, for about a millisecond, and goes on later.
+fn take(c: &mut Control, origin: Origin) {
     let begin = Instant::now();
     let state = c.state::<KernelRoutes>();
     loop {
-        let Some(taken) = state.borrow().followed.get(&id).map(|of| of.routes.take(BATCH)) else {
+        let Some(taken) = state.borrow().of(origin).map(|routes| routes.take(BATCH)) else {
             return;
         };
         for (object, hops) in taken.objects {
-            objects::set(c, id, object, hops);
+            objects::set(c, origin, object, hops);
         }
         let count = taken.routes.len() as u64;
         for change in taken.routes {
-            apply(c, id, change);
+            apply(c, origin, change);
         }
         let labels = taken.labels.len() as u64;
         for change in taken.labels {
-            labels::apply(c, id, change);
+            labels::apply(c, origin.id, change);
         }
         state.borrow_mut().counters.taken += count + labels;
         for object in taken.gone {
-            objects::remove(c, id, object);
+            objects::remove(c, origin, object);
+        }
+        if taken.roles {
+            fpm::offer(c, origin.id);
         }
         if !taken.more {
             return;
         }
         if begin.elapsed() >= SLICE {
-            c.after(Duration::ZERO, move |c| take(c, id));
+            c.after(Duration::ZERO, move |c| take(c, origin));
             return;
         }
     }
@@ -322,13 +327,19 @@ fn tables_of(id: TableId) -> Vec<u32> {
     if id == TableId(0) { OF_KERNEL.to_vec() } else { vec![id.get()] }
 }
 
-/// Applies a route of the kernel.
-fn apply(c: &mut Control, id: NamespaceId, change: Change) {
-    let is_alone = c.state::<KernelRoutes>().borrow().followed.len() == 1;
-    if !is_alone || table_of(change.table) == TableId(0) {
+/// Returns whether no destination can have routes of two origins.
+fn is_alone(c: &Control) -> bool {
+    let state = c.state::<KernelRoutes>();
+    let state = state.borrow();
+    state.followed.len() == 1 && state.followed.values().all(|of| of.fpm.is_none())
+}
+
+/// Applies a route of the kernel, or of `zebra`.
+fn apply(c: &mut Control, origin: Origin, change: Change) {
+    if !is_alone(c) || table_of(change.table) == TableId(0) {
         return settle(c, change.table, change.destination);
     }
-    let paths = change.now.as_ref().map(|used| paths(c, id, change.destination.0, used));
+    let paths = change.now.as_ref().map(|used| paths(c, origin, change.destination.0, used));
     put(c, table_of(change.table), change.destination, change.now.as_ref().zip(paths));
 }
 
@@ -337,14 +348,13 @@ fn apply(c: &mut Control, id: NamespaceId, change: Change) {
 fn settle(c: &mut Control, table: u32, to: (IpAddr, u8)) {
     let table = table_of(table);
     let tables = tables_of(table);
-    let found: Vec<(NamespaceId, Used)> = {
+    let found: Vec<(Origin, Used)> = {
         let state = c.state::<KernelRoutes>();
         let state = state.borrow();
-        let find = |(id, of): (&NamespaceId, &Followed)| Some((*id, of.routes.find(&tables, to)?));
-        state.followed.iter().filter_map(find).collect()
+        state.followed.iter().flat_map(|(id, of)| of.find(*id, &tables, to)).collect()
     };
-    for (id, used) in found {
-        let paths = paths(c, id, to.0, &used);
+    for (origin, used) in found {
+        let paths = paths(c, origin, to.0, &used);
         if !paths.is_empty() {
             return put(c, table, to, Some((&used, paths)));
         }
@@ -392,7 +402,7 @@ fn set<A: Address>(
 ) -> Result<(), RouteError> {
     let Ok(prefix) = Prefix::new(addr, len) else { return Ok(()) };
     if c.state::<Ip<A>>().borrow().serial(table).is_none() {
-        add_table::<A>(c, table)?;
+        need_table::<A>(c, table)?;
     }
     set_found_route(c, table, prefix, source, paths)
 }
@@ -411,15 +421,15 @@ fn unset(c: &mut Control, table: TableId, (ip, len): (IpAddr, u8), source: Sourc
 }
 
 /// Returns the paths of a route; none if it does not lead over a twin.
-fn paths(c: &mut Control, id: NamespaceId, to: IpAddr, used: &Used) -> Vec<Path> {
+fn paths(c: &mut Control, origin: Origin, to: IpAddr, used: &Used) -> Vec<Path> {
     let special = |kind| vec![Path::special(kind)];
     match (used.kind, &used.hops) {
         (RouteKind::Blackhole, _) => special(PathKind::Drop),
         (RouteKind::Unreachable, _) => special(PathKind::Unreachable),
         (RouteKind::Prohibit, _) => special(PathKind::Prohibit),
-        (RouteKind::Unicast, Hops::These(hops)) => paths_of(c, id, hops),
+        (RouteKind::Unicast, Hops::These(hops)) => paths_of(c, origin.id, hops),
         (RouteKind::Unicast, Hops::Object(object)) => {
-            objects::paths(c, id, *object, Version::of_ip(to))
+            objects::paths(c, origin, *object, Version::of_ip(to))
         }
         _ => Vec::new(),
     }

@@ -1,9 +1,8 @@
-//! Next-hop objects of the kernel are numbered groups of the forwarding table, one for the packets
-//! of each version that routes lead to it.
+//! Next-hop objects of the kernel, and of `zebra`, are numbered groups of the forwarding table, one
+//! for the packets of each version that routes lead to it.
 
-use super::{KernelRoutes, paths_of};
+use super::{KernelRoutes, Origin, paths_of};
 use std::collections::BTreeMap;
-use thalweg_device_linux::NamespaceId;
 use thalweg_device_linux::routes::NextHop;
 use thalweg_feat_ip::table::{self, Followed};
 use thalweg_feat_ip::{Path, PathKind, Version};
@@ -28,15 +27,15 @@ struct Object {
 /// All objects.
 #[derive(Default)]
 pub(super) struct Objects {
-    all: BTreeMap<(NamespaceId, u32), Object>,
+    all: BTreeMap<(Origin, u32), Object>,
     /// Numbers given so far.
     numbers: u32,
 }
 
 impl Objects {
     /// The next hops of an object.
-    pub(super) fn hops(&self, id: NamespaceId, object: u32) -> Option<&[NextHop]> {
-        self.all.get(&(id, object)).map(|o| &o.hops[..])
+    pub(super) fn hops(&self, origin: Origin, object: u32) -> Option<&[NextHop]> {
+        self.all.get(&(origin, object)).map(|o| &o.hops[..])
     }
 
     /// Returns a number that no group has had: routes to a former one may still be there.
@@ -51,23 +50,23 @@ fn at(version: Version) -> usize {
 }
 
 /// Applies an object of the kernel: routes that name it follow.
-pub(super) fn set(c: &mut Control, id: NamespaceId, object: u32, hops: Vec<NextHop>) {
+pub(super) fn set(c: &mut Control, origin: Origin, object: u32, hops: Vec<NextHop>) {
     let state = c.state::<KernelRoutes>();
     let known: Vec<Version> = {
         let mut state = state.borrow_mut();
-        let of = state.objects.all.entry((id, object)).or_default();
+        let of = state.objects.all.entry((origin, object)).or_default();
         of.hops = hops;
         [Version::V4, Version::V6].into_iter().filter(|v| of.groups[at(*v)].is_some()).collect()
     };
     for version in known {
-        lead(c, id, object, version, true);
+        lead(c, origin, object, version, true);
     }
 }
 
 /// Removes an object to which no route leads.
-pub(super) fn remove(c: &mut Control, id: NamespaceId, object: u32) {
+pub(super) fn remove(c: &mut Control, origin: Origin, object: u32) {
     let state = c.state::<KernelRoutes>();
-    let Some(gone) = state.borrow_mut().objects.all.remove(&(id, object)) else { return };
+    let Some(gone) = state.borrow_mut().objects.all.remove(&(origin, object)) else { return };
     for (group, version) in gone.groups.into_iter().zip([Version::V4, Version::V6]) {
         let Some(group) = group else { continue };
         c.state::<Forwarding>().borrow_mut().remove_numbered(c, group.number);
@@ -75,26 +74,26 @@ pub(super) fn remove(c: &mut Control, id: NamespaceId, object: u32) {
     }
 }
 
-/// Removes all objects of a namespace.
-pub(super) fn forget(c: &mut Control, id: NamespaceId) {
+/// Removes all objects of an origin.
+pub(super) fn forget(c: &mut Control, origin: Origin) {
     let all: Vec<u32> = {
         let state = c.state::<KernelRoutes>();
         let state = state.borrow();
-        let of = state.objects.all.range((id, 0)..=(id, u32::MAX));
+        let of = state.objects.all.range((origin, 0)..=(origin, u32::MAX));
         of.map(|((_, object), _)| *object).collect()
     };
     for object in all {
-        remove(c, id, object);
+        remove(c, origin, object);
     }
 }
 
 /// Returns the path of a route that leads to an object; none if that is not known, or no hop is
 /// over a twin.
-pub(super) fn paths(c: &mut Control, id: NamespaceId, object: u32, version: Version) -> Vec<Path> {
+pub(super) fn paths(c: &mut Control, origin: Origin, object: u32, version: Version) -> Vec<Path> {
     let state = c.state::<KernelRoutes>();
     let known = {
         let state = state.borrow();
-        let Some(of) = state.objects.all.get(&(id, object)) else { return Vec::new() };
+        let Some(of) = state.objects.all.get(&(origin, object)) else { return Vec::new() };
         of.groups[at(version)].as_ref().map(|group| (group.number, group.followed.is_some()))
     };
     let (number, leads) = match known {
@@ -103,11 +102,11 @@ pub(super) fn paths(c: &mut Control, id: NamespaceId, object: u32, version: Vers
             {
                 let mut state = state.borrow_mut();
                 let number = state.objects.number();
-                if let Some(of) = state.objects.all.get_mut(&(id, object)) {
+                if let Some(of) = state.objects.all.get_mut(&(origin, object)) {
                     of.groups[at(version)] = Some(Group { number, followed: None });
                 }
             }
-            lead(c, id, object, version, false)
+            lead(c, origin, object, version, false)
         }
     };
     // One that leads nowhere now may lead somewhere later: routes are offered again then.
@@ -118,7 +117,7 @@ pub(super) fn paths(c: &mut Control, id: NamespaceId, object: u32, version: Vers
 /// anywhere. If that has changed and routes lead to it (`in_use`), they are taken again.
 fn lead(
     c: &mut Control,
-    id: NamespaceId,
+    origin: Origin,
     object: u32,
     version: Version,
     in_use: bool,
@@ -126,14 +125,14 @@ fn lead(
     let state = c.state::<KernelRoutes>();
     let (number, hops) = {
         let state = state.borrow();
-        let Some(of) = state.objects.all.get(&(id, object)) else { return (0, false) };
+        let Some(of) = state.objects.all.get(&(origin, object)) else { return (0, false) };
         let Some(group) = &of.groups[at(version)] else { return (0, false) };
         (group.number, of.hops.clone())
     };
     let is_blackhole = hops.is_empty();
     let paths = match is_blackhole {
         true => vec![Path::special(PathKind::Drop)],
-        false => paths_of(c, id, &hops),
+        false => paths_of(c, origin.id, &hops),
     };
     let followed = if paths.is_empty() { None } else { follow(c, version, paths) };
     let leads = followed.is_some();
@@ -150,12 +149,12 @@ fn lead(
     }
     let before = {
         let mut state = state.borrow_mut();
-        let group = state.objects.all.get_mut(&(id, object));
+        let group = state.objects.all.get_mut(&(origin, object));
         let group = group.and_then(|of| of.groups[at(version)].as_mut());
         group.and_then(|group| std::mem::replace(&mut group.followed, followed))
     };
     if in_use && before.is_some() != leads {
-        super::offer(c, id, &hops);
+        super::offer(c, origin, &hops);
     }
     unfollow(c, version, before);
     (number, leads)

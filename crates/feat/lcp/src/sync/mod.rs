@@ -16,7 +16,7 @@
 //! | addresses | with `lcp-sync` | always, as ones that were found: no part of the configuration |
 //! | IPv6 link-local address | never | always |
 //! | VRF | never | always, if the interface has no written addresses |
-//! | neighbours | never | those that the interface has not written |
+//! | neighbours | another MAC address | those that the interface has not written |
 //!
 //! IPv6 addresses that the kernel takes from a twin that goes down are not deleted by a user:
 //! written ones stay on the interface, and come back with the twin.
@@ -44,6 +44,7 @@ use thalweg_device_tap as tap;
 use thalweg_engine::Started;
 use thalweg_feat_ip::{AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged};
 use thalweg_feat_mpls::EnabledChanged;
+use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::Control;
 use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{Link, LinkAddress, Port};
@@ -188,6 +189,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
     c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
     c.subscribe(|c, event: &EnabledChanged| wanted::push(c, event.0));
+    c.subscribe(|c, event: &NeighborChange| neighbours::moved(c, event));
     c.subscribe(|c, event: &FoundDisplacing| {
         if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&event.sw_if) {
             twin.is_displaced = true;

@@ -2,12 +2,15 @@
 //!
 //! Written ones of the interface stay as they are. Entries that Linux has written go when Linux
 //! deletes them; entries that it has learned age here as others do, and ask for themselves.
+//!
+//! The router answers requests of neighbours, which the kernel does not see: one that comes back
+//! with another MAC address has its entry in the kernel changed.
 
 use super::{Sync, note};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use thalweg_device::{MacAddr, SwIfIndex};
-use thalweg_feat_neighbor::{NeighborFlags, Neighbors, neighbors};
+use thalweg_feat_neighbor::{NeighborChange, NeighborFlags, Neighbors, neighbors};
 use thalweg_graph::Control;
 use thalweg_netlink::Neighbour;
 
@@ -37,6 +40,17 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, ip: IpAddr, now: Option<Neig
         };
     }
     note(c, phy, &format!("neighbour {ip}"), done);
+}
+
+/// Has the kernel send to a neighbour's new MAC address, if it sends to another one.
+pub(super) fn moved(c: &Control, change: &NeighborChange) {
+    let Some(mac) = change.mac else { return };
+    let sync = c.state::<Sync>();
+    let sync = sync.borrow();
+    let Some((id, index)) = sync.twins.get(&change.sw_if).map(|twin| twin.place) else { return };
+    if let Some((_, mirror)) = sync.mirrors.get(&id) {
+        mirror.move_neighbour(index, change.ip, mac.0);
+    }
 }
 
 fn is_ours(c: &Control, phy: SwIfIndex, ip: IpAddr) -> bool {

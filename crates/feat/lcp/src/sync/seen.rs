@@ -223,7 +223,7 @@ fn move_to<A: thalweg_tables::Address>(
     if c.state::<Ip<A>>().borrow().table_of(phy) == table {
         return Ok(());
     }
-    thalweg_feat_ip::add_table::<A>(c, table).map_err(|e| e.to_string())?;
+    thalweg_feat_ip::need_table::<A>(c, table).map_err(|e| e.to_string())?;
     address::set_table::<A>(c, phy, table).map_err(|e| e.to_string())
 }
 

@@ -1,7 +1,7 @@
 //! Labels that the kernel has routes of, next to those that users have written: these win, and the
 //! kernel's wait behind them.
 
-use super::{Mpls, Owner, Under};
+use super::{Mpls, Owner, Under, reserved};
 use crate::error::MplsError;
 use crate::label_table::Key;
 use crate::via::Via;
@@ -29,6 +29,21 @@ pub fn need_table(c: &mut Control, id: TableId) -> Result<(), MplsError> {
     mpls.borrow_mut().new_table(c, id, "", false)?;
     c.publish(Came);
     Ok(())
+}
+
+/// Deletes a label table that labels of the kernel [needed](need_table), unless it has labels, a
+/// user has added it, or interfaces take MPLS.
+pub fn drop_needed_table(c: &mut Control, id: TableId) {
+    let is_unused = {
+        let mpls = c.state::<Mpls>();
+        let mpls = mpls.borrow();
+        let table = mpls.tables.get(&id);
+        table.is_some_and(|table| !table.is_written && table.routes.len() <= reserved().len())
+    };
+    if is_unused {
+        // One that interfaces use stays.
+        let _ = super::del_table(c, id);
+    }
 }
 
 /// Binds a label to the paths that it has in the kernel, or unbinds it from these, if there are

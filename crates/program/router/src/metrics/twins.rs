@@ -87,6 +87,9 @@ impl Twins {
     }
 
     fn routes(&self, page: &mut Page<'_>) -> Result {
+        fn of(n: &RoutesView) -> [(&str, &str); 2] {
+            [("netns", &n.name), ("source", n.source())]
+        }
         type One = (&'static str, &'static str, fn(&RoutesView) -> u64);
         let sizes: [One; 6] = [
             ("thalweg_lcp_routes", "Routes of the kernel that are followed", |n| {
@@ -112,7 +115,7 @@ impl Twins {
         ];
         for (name, help, value) in sizes {
             page.gauge(name, help, |v| {
-                self.routes.iter().try_for_each(|n| v.add(&[("netns", &n.name)], value(n)))
+                self.routes.iter().try_for_each(|n| v.add(&of(n), value(n)))
             })?;
         }
         let counters: [One; 3] = [
@@ -128,7 +131,7 @@ impl Twins {
         ];
         for (name, help, value) in counters {
             page.counter(name, help, |v| {
-                self.routes.iter().try_for_each(|n| v.add(&[("netns", &n.name)], value(n)))
+                self.routes.iter().try_for_each(|n| v.add(&of(n), value(n)))
             })?;
         }
         page.counter(

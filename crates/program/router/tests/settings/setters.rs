@@ -238,6 +238,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lcp lcp-auto-subint", &["lcp lcp-auto-subint enable", "lcp lcp-auto-subint on"]),
+    ("lcp fpm", &["lcp fpm enable", "lcp fpm ::1\nlcp fpm [fd00::1]:99\nlcp fpm 127.0.0.2"]),
+    ("lcp fpm-hold", &["lcp fpm-hold 7"]),
     (
         "lcp ethertype",
         &["lcp ethertype enable lldp\nlcp ethertype enable 8809\nlcp ethertype disable 0x8809"],

@@ -1,0 +1,772 @@
+//! Routes that FRRouting's `zebra` sends over a connection (FPM), apart from the kernel.
+//!
+//! A thread in the namespace listens; `zebra` connects, and sends all its routes and next-hop
+//! objects, then what changes. The thread keeps a shadow, as of the kernel's routes, with one route
+//! for each destination. After a lost connection the routes stay for a time, in which a new one
+//! announces all again; what it does not announce goes then.
+//!
+//! One connection is served. One that has sent no frame makes way for another.
+
+use super::shadow::Shadow;
+use super::types::Limits;
+use super::{Cause, Resync, Room, Routes, Shared, wake};
+use crate::Namespace;
+use crate::mirror::MirrorError;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use thalweg_netlink::fib::FibNotice;
+use thalweg_netlink::fpm::{FRAME_BYTES, read, split};
+
+/// Metric that `zebra` gives its routes in the kernel. Over the connection it sends the routing
+/// protocol's, which ranks nothing there.
+const METRIC: u32 = 20;
+
+/// Next-hop objects of a connection.
+const OBJECTS: usize = 1 << 16;
+/// Connections that wait to be accepted, and most that are accepted at once.
+const BACKLOG: i32 = 4;
+/// Bytes that are kept of what came, at least one frame.
+const BUFFER: usize = 2 * FRAME_BYTES;
+/// Reads before the owner is notified and other things are done.
+const AT_ONCE: usize = 64;
+/// Time in which a frame must come whole.
+const WHOLE: Duration = Duration::from_secs(30);
+/// Time between two attempts to listen or to accept, and between two looks for objects without
+/// routes.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Probes of a silent connection: after how long, how often, and how many.
+const PROBE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(5), 3);
+
+/// State of the connection by which `zebra` sends routes.
+#[derive(Clone, Copy, Debug)]
+pub struct FpmState {
+    /// Address to which it connects.
+    pub address: SocketAddr,
+    /// False while the system does not let the router listen there.
+    pub listens: bool,
+    /// Its own address, while there is a connection.
+    pub client: Option<SocketAddr>,
+    /// Connections so far.
+    pub connections: u64,
+    /// Connections that were refused, as there was one.
+    pub refused: u64,
+    /// Frames that could not be read. Each has ended its connection, or was left out.
+    pub faults: u64,
+    /// Frames.
+    pub frames: u64,
+    /// The moment at which routes go that were not announced again since a connection was lost.
+    pub stale_until: Option<Instant>,
+}
+
+impl Routes {
+    /// Starts a thread to which `zebra` sends its routes. The thread listens at `address` in a
+    /// namespace, or in the calling thread's. Routes of a lost connection stay for `hold`.
+    /// `announce` is as in [`start`](Routes::start).
+    ///
+    /// # Errors
+    /// If a system call fails. An address that is not free is tried again until it is.
+    pub fn listen(
+        namespace: Option<&Namespace>,
+        limits: Limits,
+        address: SocketAddr,
+        hold: Duration,
+        announce: impl Fn() -> bool + Send + 'static,
+    ) -> Result<Routes, MirrorError> {
+        let objects = limits.objects.min(OBJECTS);
+        let shadow = Shadow::new(Limits { objects, ..limits });
+        let fpm = FpmState {
+            address,
+            listens: false,
+            client: None,
+            connections: 0,
+            refused: 0,
+            faults: 0,
+            frames: 0,
+            stale_until: None,
+        };
+        // No list comes of what was before.
+        let shared = Shared { shadow, fpm: Some(fpm), hold, complete: true, ..Shared::default() };
+        let room = Arc::new(Room { shared: Mutex::new(shared), wake: wake()?, buffer: 0 });
+        let inside = namespace.map(Namespace::try_clone).transpose();
+        let inside = inside.map_err(|e| MirrorError::System("keep a namespace", e))?;
+        let worker = Worker {
+            room: room.clone(),
+            name: namespace.map_or_else(String::new, |n| n.name().to_owned()),
+            address,
+            listener: None,
+            has_failed: false,
+            deaf_until: None,
+            client: None,
+            ids: Ids { most: objects, ..Ids::default() },
+            looked: Instant::now(),
+        };
+        let thread = std::thread::Builder::new().name("fpm".into());
+        let started = thread.spawn(move || worker.run(inside, announce));
+        started.map_err(|e| MirrorError::System("start a thread", e))?;
+        Ok(Routes(room))
+    }
+
+    /// Sets for how long routes of a lost connection stay, from the next one that is lost or made.
+    pub fn hold(&self, hold: Duration) {
+        self.0.lock().hold = hold;
+    }
+}
+
+/// Numbers of next-hop objects. `zebra` begins again when it restarts, and routes of before lead to
+/// what a number was then.
+#[derive(Debug, Default)]
+struct Ids {
+    /// Its numbers, with ours.
+    of: BTreeMap<u32, u32>,
+    last: u32,
+    most: usize,
+    /// Objects that it has deleted while routes led there.
+    leaving: BTreeSet<u32>,
+}
+
+impl Ids {
+    /// Returns our number for one of `zebra`'s; `None` if there are too many.
+    fn number(&mut self, id: u32) -> Option<u32> {
+        if let Some(own) = self.of.get(&id) {
+            return Some(*own);
+        }
+        if self.of.len() >= self.most {
+            return None;
+        }
+        self.last = self.last.wrapping_add(1);
+        self.of.insert(id, self.last);
+        Some(self.last)
+    }
+
+    /// Deletes an object, or has it wait for the last route that leads there.
+    fn delete(&mut self, id: u32, shadow: &mut Shadow) {
+        let Some(own) = self.of.get(&id).copied() else { return };
+        if shadow.is_in_use(own) {
+            self.leaving.insert(id);
+            return;
+        }
+        shadow.delete_object(own);
+        self.of.remove(&id);
+    }
+
+    /// Deletes objects that waited and have no routes any more.
+    fn delete_unused(&mut self, shadow: &mut Shadow) {
+        for id in std::mem::take(&mut self.leaving) {
+            self.delete(id, shadow);
+        }
+    }
+}
+
+/// A connection.
+struct Client {
+    stream: TcpStream,
+    peer: SocketAddr,
+    buffer: Box<[u8]>,
+    /// Bytes in the buffer.
+    length: usize,
+    /// A frame has come.
+    has_spoken: bool,
+    /// The moment at which the rest of a frame began to be awaited.
+    since: Option<Instant>,
+}
+
+/// The thread's side.
+struct Worker {
+    room: Arc<Room>,
+    /// The namespace's name, for the log.
+    name: String,
+    address: SocketAddr,
+    listener: Option<TcpListener>,
+    /// The log has why there is none.
+    has_failed: bool,
+    /// No connection is accepted before.
+    deaf_until: Option<Instant>,
+    client: Option<Client>,
+    ids: Ids,
+    /// The last look for objects without routes.
+    looked: Instant,
+}
+
+impl Worker {
+    fn run(mut self, inside: Option<Namespace>, announce: impl Fn() -> bool) {
+        if let Some(Err(e)) = inside.map(|inside| inside.enter()) {
+            tracing::error!("FPM: namespace `{}' is not entered: {e}", self.name);
+            return;
+        }
+        loop {
+            let offers = {
+                let mut shared = self.room.lock();
+                if shared.ended {
+                    return;
+                }
+                std::mem::take(&mut shared.offers)
+            };
+            if !offers.is_empty() {
+                let offer = self.room.lock().shadow.offer(offers);
+                self.room.offer(&offer);
+            }
+            self.open();
+            self.accept();
+            let all_read = self.serve();
+            self.look();
+            self.expire();
+            if self.room.has_news() && !announce() {
+                return;
+            }
+            if all_read {
+                self.wait();
+            }
+        }
+    }
+
+    /// Changes the state that others see.
+    fn note(&self, change: impl FnOnce(&mut FpmState)) {
+        if let Some(fpm) = &mut self.room.lock().fpm {
+            change(fpm);
+        }
+    }
+
+    fn stale_until(&self) -> Option<Instant> {
+        self.room.lock().fpm.and_then(|fpm| fpm.stale_until)
+    }
+
+    /// Begins to listen, unless it does.
+    fn open(&mut self) {
+        let now = Instant::now();
+        if self.listener.is_some() || self.deaf_until.is_some_and(|until| now < until) {
+            return;
+        }
+        match listener(self.address) {
+            Ok(listener) => {
+                let address = listener.local_addr().unwrap_or(self.address);
+                (self.listener, self.has_failed) = (Some(listener), false);
+                self.note(|fpm| (fpm.address, fpm.listens) = (address, true));
+            }
+            Err(e) => {
+                self.deaf_until = Some(now + AGAIN);
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    let (address, name) = (self.address, &self.name);
+                    tracing::error!("FPM: cannot listen at {address} in namespace `{name}': {e}");
+                }
+            }
+        }
+    }
+
+    /// Accepts connections.
+    fn accept(&mut self) {
+        let now = Instant::now();
+        if self.deaf_until.is_some_and(|until| now < until) {
+            return;
+        }
+        self.deaf_until = None;
+        for _ in 0..BACKLOG {
+            let Some(listener) = &self.listener else { return };
+            match listener.accept() {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                // One that went at once, or no descriptor is left: others wait meanwhile.
+                Err(_) => {
+                    self.deaf_until = Some(now + AGAIN);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
+        if self.client.as_ref().is_some_and(|client| client.has_spoken) {
+            let mut refused = 0;
+            self.note(|fpm| {
+                fpm.refused += 1;
+                refused = fpm.refused;
+            });
+            if refused.is_power_of_two() {
+                tracing::warn!(
+                    "FPM: {peer} is refused, as another is connected ({refused} so far)"
+                );
+            }
+            return;
+        }
+        let (idle, interval, count) = PROBE;
+        let prepared = stream.set_nonblocking(true).and_then(|()| {
+            sockopt::set_socket_keepalive(&stream, true)?;
+            sockopt::set_tcp_keepidle(&stream, idle)?;
+            sockopt::set_tcp_keepintvl(&stream, interval)?;
+            sockopt::set_tcp_keepcnt(&stream, count)?;
+            Ok(())
+        });
+        if let Err(e) = prepared {
+            tracing::warn!("FPM: {peer} is refused: {e}");
+            return;
+        }
+        let buffer = vec![0; BUFFER].into_boxed_slice();
+        let client = Client { stream, peer, buffer, length: 0, has_spoken: false, since: None };
+        self.client = Some(client);
+        self.note(|fpm| {
+            fpm.client = Some(peer);
+            fpm.connections += 1;
+        });
+    }
+
+    /// Reads what has come; returns whether that was all.
+    fn serve(&mut self) -> bool {
+        for _ in 0..AT_ONCE {
+            let Some(client) = &mut self.client else { return true };
+            match client.stream.read(&mut client.buffer[client.length..]) {
+                Ok(0) => {
+                    self.lose(format_args!("it was closed"));
+                    return true;
+                }
+                Ok(n) => client.length += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if client.since.is_some_and(|since| since.elapsed() >= WHOLE) {
+                        self.fault(format_args!("a frame is not complete"));
+                    }
+                    return true;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => {
+                    self.lose(format_args!("{e}"));
+                    return true;
+                }
+            }
+            self.digest();
+        }
+        false
+    }
+
+    /// Takes all frames that are whole.
+    fn digest(&mut self) {
+        let Some(mut client) = self.client.take() else { return };
+        let mut at = 0;
+        let done = loop {
+            let (frame, rest) = match split(&client.buffer[at..client.length]) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break Ok(()),
+                Err(e) => break Err(e),
+            };
+            if !std::mem::replace(&mut client.has_spoken, true) {
+                self.begin(client.peer);
+            }
+            self.take(frame);
+            at = client.length - rest.len();
+        };
+        client.buffer.copy_within(at..client.length, 0);
+        client.length -= at;
+        client.since = match (client.length, at) {
+            (0, _) => None,
+            (_, 0) => client.since.or_else(|| Some(Instant::now())),
+            (_, _) => Some(Instant::now()),
+        };
+        self.client = Some(client);
+        if let Err(e) = done {
+            self.fault(format_args!("{e}"));
+        }
+    }
+
+    /// Takes the messages of a frame. A change may be a deletion and a new route, between which
+    /// nobody looks.
+    fn take(&mut self, frame: &[u8]) {
+        let mut shared = self.room.lock();
+        let Shared { shadow, counters, fpm, .. } = &mut *shared;
+        let Some(fpm) = fpm else { return };
+        let (ids, is_listing) = (&mut self.ids, fpm.stale_until.is_some());
+        let done = read(frame, |notice| {
+            counters.notices += 1;
+            apply(shadow, ids, is_listing, notice);
+        });
+        fpm.frames += 1;
+        if let Err(e) = done {
+            fpm.faults += 1;
+            if fpm.faults.is_power_of_two() {
+                tracing::warn!("FPM: a frame is not read to its end: {e}");
+            }
+        }
+        let early = shadow.take_early();
+        drop(shared);
+        if let Some(offer) = early {
+            self.room.offer(&offer);
+        }
+    }
+
+    /// Begins with the first frame of a connection: what it does not announce goes later.
+    fn begin(&mut self, peer: SocketAddr) {
+        self.forget_all();
+        let mut shared = self.room.lock();
+        let (hold, routes) = (shared.hold, shared.shadow.len() + shared.shadow.labels());
+        let is_new = routes == 0 && shared.shadow.objects() == 0;
+        if let Some(fpm) = &mut shared.fpm {
+            fpm.stale_until = (!is_new).then(|| Instant::now() + hold);
+        }
+        drop(shared);
+        tracing::info!(
+            "FPM: {peer} sends routes into namespace `{}'; {routes} are there from before",
+            self.name
+        );
+    }
+
+    /// Takes note that nothing of what is there was announced by the present connection.
+    fn forget_all(&mut self) {
+        let mut walk = self.room.lock().shadow.walk();
+        while self.room.lock().shadow.mark_some(&mut walk) {}
+        self.room.lock().shadow.begin();
+        let Ids { last, most, .. } = self.ids;
+        self.ids = Ids { last, most, ..Ids::default() };
+    }
+
+    /// Ends a connection whose bytes are no frames, or come too slowly.
+    fn fault(&mut self, why: std::fmt::Arguments<'_>) {
+        self.note(|fpm| fpm.faults += 1);
+        self.lose(why);
+    }
+
+    /// Gives up a connection. Its routes stay for now.
+    fn lose(&mut self, why: std::fmt::Arguments<'_>) {
+        let Some(client) = self.client.take() else { return };
+        let mut shared = self.room.lock();
+        let hold = shared.hold;
+        if let Some(fpm) = &mut shared.fpm {
+            fpm.client = None;
+            if client.has_spoken {
+                fpm.stale_until = Some(Instant::now() + hold);
+            }
+        }
+        drop(shared);
+        // Anybody may connect and go.
+        if client.has_spoken {
+            let (peer, hold) = (client.peer, hold.as_secs());
+            tracing::warn!(
+                "FPM: the connection of {peer} ends: {why}; its routes stay for {hold} s"
+            );
+        } else {
+            tracing::debug!("FPM: the connection of {} ends: {why}", client.peer);
+        }
+    }
+
+    /// Looks for objects whose last route has gone.
+    fn look(&mut self) {
+        if !self.ids.leaving.is_empty() && self.looked.elapsed() >= AGAIN {
+            self.looked = Instant::now();
+            self.ids.delete_unused(&mut self.room.lock().shadow);
+        }
+    }
+
+    /// Removes what was not announced again in time.
+    fn expire(&mut self) {
+        let begin = Instant::now();
+        if self.stale_until().is_none_or(|until| begin < until) {
+            return;
+        }
+        if !self.client.as_ref().is_some_and(|client| client.has_spoken) {
+            // Nobody has announced anything.
+            self.forget_all();
+        }
+        let (mut walk, before, waited) = {
+            let mut shared = self.room.lock();
+            let shadow = &mut shared.shadow;
+            let (before, waited) = (shadow.len() + shadow.labels(), shadow.waiting());
+            shadow.end();
+            (shadow.walk(), before, waited)
+        };
+        while self.room.lock().shadow.sweep_some(&mut walk) {}
+        let mut shared = self.room.lock();
+        let Shared { shadow, counters, fpm, .. } = &mut *shared;
+        let gone = before.saturating_sub(shadow.len() + shadow.labels());
+        let (at, differences) = (Instant::now(), shadow.waiting().saturating_sub(waited));
+        let took = at.duration_since(begin);
+        counters.resyncs += 1;
+        counters.last = Some(Resync { cause: Cause::Stale, took, differences, at });
+        fpm.iter_mut().for_each(|fpm| fpm.stale_until = None);
+        drop(shared);
+        tracing::info!(
+            "FPM: {gone} routes of namespace `{}' were not announced again, and are removed",
+            self.name
+        );
+    }
+
+    fn wait(&self) {
+        let now = Instant::now();
+        let is_deaf = self.deaf_until.is_some_and(|until| now < until);
+        let client = self.client.as_ref();
+        let due = [
+            self.deaf_until,
+            self.stale_until(),
+            client.and_then(|client| client.since).map(|since| since + WHOLE),
+            (!self.ids.leaving.is_empty()).then(|| self.looked + AGAIN),
+        ];
+        let first = due.into_iter().flatten().min();
+        let listener = self.listener.as_ref().filter(|_| !is_deaf).map(AsFd::as_fd);
+        let client = client.map(|client| client.stream.as_fd());
+        let fds: Vec<BorrowedFd<'_>> = listener.into_iter().chain(client).collect();
+        self.room.wait(&fds, first.map(|at| at.saturating_duration_since(now)));
+    }
+}
+
+/// Takes what a message says.
+fn apply(shadow: &mut Shadow, ids: &mut Ids, is_listing: bool, notice: FibNotice<'_>) {
+    match notice {
+        FibNotice::Route(_, mut route) => {
+            route.metric = METRIC;
+            if let Some(id) = route.object {
+                route.object = ids.number(id);
+                if route.object.is_none() {
+                    shadow.leave_out();
+                    return shadow.remove(&route);
+                }
+            }
+            shadow.replace(&route);
+        }
+        FibNotice::RouteGone(route) => shadow.remove(&route),
+        FibNotice::NextHop(object) => {
+            let Some(id) = ids.number(object.id) else {
+                shadow.leave_out();
+                return;
+            };
+            ids.leaving.remove(&object.id);
+            if is_listing {
+                shadow.name_object(id);
+            }
+            shadow.set_object_as(id, &object, |member| ids.number(member));
+        }
+        FibNotice::NextHopGone(id) => ids.delete(id, shadow),
+        FibNotice::Label(route) => shadow.set_label(&route),
+        FibNotice::LabelGone(route) => shadow.delete_label(&route),
+        FibNotice::Link(..)
+        | FibNotice::LinkGone(_)
+        | FibNotice::Addresses(_)
+        | FibNotice::Lost => {}
+    }
+}
+
+/// Listens at an address, which the namespace may have only later.
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    match address {
+        SocketAddr::V4(_) => sockopt::set_ip_freebind(&socket, true)?,
+        SocketAddr::V6(_) => sockopt::set_ipv6_freebind(&socket, true)?,
+    }
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Change, Hops, Taken};
+    use super::*;
+    use std::io::Write as _;
+    use std::net::Ipv4Addr;
+    use std::sync::mpsc::{Receiver, channel};
+    use thalweg_netlink::wire::{Header, Writer};
+
+    /// Far more than anything here takes.
+    const SOON: Duration = Duration::from_secs(30);
+
+    fn message(kind: u16, head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+        let mut message = Vec::new();
+        let header = Header { kind, ..Header::default() };
+        let mut w = Writer::with_payload(&mut message, header, head);
+        fill(&mut w);
+        w.finish();
+        message
+    }
+
+    fn frame(messages: &[Vec<u8>]) -> Vec<u8> {
+        let messages = messages.concat();
+        let length = (messages.len() + 4) as u16;
+        [&[1, 1][..], &length.to_be_bytes(), &messages].concat()
+    }
+
+    /// A route to 192.0.2.`n` by an object, or its deletion, of which `zebra` says no kind.
+    fn route(n: u8, object: Option<u32>, metric: u32) -> Vec<u8> {
+        let (kind, of) = if object.is_some() { (24, 1) } else { (25, 0) };
+        message(kind, &[2, 32, 0, 0, 254, 186, 0, of, 0, 0, 0, 0], |w| {
+            w.bytes(1, &[192, 0, 2, n]).u32(6, metric);
+            object.into_iter().for_each(|id| _ = w.u32(30, id));
+        })
+    }
+
+    fn object(id: u32, gateway: u8) -> Vec<u8> {
+        message(104, &[2, 0, 11, 0, 0, 0, 0, 0], |w| {
+            w.u32(1, id).u32(5, 7).bytes(6, &[10, 0, 0, gateway]);
+        })
+    }
+
+    fn object_gone(id: u32) -> Vec<u8> {
+        message(105, &[2, 0, 11, 0, 0, 0, 0, 0], |w| _ = w.u32(1, id))
+    }
+
+    struct Fpm {
+        routes: Routes,
+        news: Receiver<()>,
+    }
+
+    impl Fpm {
+        fn start(limits: Limits, hold: Duration) -> Fpm {
+            let (tell, news) = channel();
+            let address = (Ipv4Addr::LOCALHOST, 0).into();
+            let announce = move || tell.send(()).is_ok();
+            let routes = Routes::listen(None, limits, address, hold, announce).unwrap();
+            Fpm { routes, news }
+        }
+
+        fn state(&self) -> FpmState {
+            self.routes.state().fpm.unwrap()
+        }
+
+        fn until(&self, what: &str, is: impl Fn(&FpmState) -> bool) {
+            let begin = Instant::now();
+            while !is(&self.state()) {
+                assert!(begin.elapsed() < SOON, "{what}: {:?}", self.routes.state());
+                // Paced: the next look.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+
+        fn connect(&self) -> TcpStream {
+            self.until("it listens", |fpm| fpm.listens);
+            TcpStream::connect(self.state().address).unwrap()
+        }
+
+        /// Sends frames, and waits until all are taken.
+        fn send(&self, stream: &mut TcpStream, frames: &[Vec<u8>]) {
+            let before = self.state().frames;
+            stream.write_all(&frames.concat()).unwrap();
+            self.until("frames", |fpm| fpm.frames == before + frames.len() as u64);
+        }
+
+        fn take(&self) -> Taken {
+            let _ = self.news.recv_timeout(SOON);
+            self.routes.take(10_000)
+        }
+
+        fn gateway(&self, n: u8) -> Option<String> {
+            let used = self.routes.find(&[254], ([192, 0, 2, n].into(), 32))?;
+            let Hops::Object(id) = used.hops else { return Some("no object".into()) };
+            let shared = self.routes.0.lock();
+            let hops = shared.shadow.objects.hops(id);
+            Some(format!("{} {:?}", used.metric, hops[0].gateway.unwrap()))
+        }
+    }
+
+    fn gone(taken: &Taken) -> usize {
+        taken.routes.iter().filter(|Change { now, .. }| now.is_none()).count()
+    }
+
+    #[test]
+    fn routes_come_change_and_go() {
+        let fpm = Fpm::start(Limits::default(), SOON);
+        let mut zebra = fpm.connect();
+        let first = [frame(&[object(5, 1)]), frame(&[route(1, Some(5), 0), route(2, Some(5), 0)])];
+        fpm.send(&mut zebra, &first);
+        let taken = fpm.take();
+        assert_eq!((taken.objects.len(), taken.routes.len(), gone(&taken)), (1, 2, 0));
+        assert_eq!(fpm.gateway(1).unwrap(), "20 10.0.0.1");
+        // A deletion and a new route of another metric are one change.
+        let change = [route(1, None, 0), route(1, Some(6), 7)];
+        fpm.send(&mut zebra, &[frame(&[object(6, 2)]), frame(&change)]);
+        let taken = fpm.take();
+        assert_eq!((taken.routes.len(), gone(&taken)), (1, 0));
+        assert_eq!(fpm.gateway(1).unwrap(), "20 10.0.0.2");
+        fpm.send(&mut zebra, &[frame(&[route(2, None, 0)]), frame(&[object_gone(5)])]);
+        let taken = fpm.take();
+        assert_eq!((gone(&taken), taken.gone.len(), fpm.routes.state().objects), (1, 1, 1));
+        assert_eq!(fpm.routes.state().routes, 1);
+    }
+
+    /// An object that is deleted first stays until its last route has gone.
+    #[test]
+    fn an_object_outlives_its_deletion_while_it_has_routes() {
+        let fpm = Fpm::start(Limits::default(), SOON);
+        let mut zebra = fpm.connect();
+        fpm.send(&mut zebra, &[frame(&[object(5, 1), route(1, Some(5), 0)])]);
+        fpm.send(&mut zebra, &[frame(&[object_gone(5)])]);
+        assert_eq!(fpm.gateway(1).unwrap(), "20 10.0.0.1");
+        fpm.send(&mut zebra, &[frame(&[route(1, None, 0)])]);
+        let begin = Instant::now();
+        while fpm.routes.state().objects > 0 {
+            assert!(begin.elapsed() < SOON);
+            // Paced: the next look.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Numbers of objects mean something else after a restart; routes of before keep what they had.
+    #[test]
+    fn a_new_connection_announces_all_again() {
+        let hold = Duration::from_millis(300);
+        let fpm = Fpm::start(Limits::default(), SOON);
+        let mut zebra = fpm.connect();
+        fpm.send(&mut zebra, &[frame(&[object(5, 1), route(1, Some(5), 0), route(2, Some(5), 0)])]);
+        assert_eq!(fpm.state().stale_until, None);
+        drop(zebra);
+        fpm.until("the end", |fpm| fpm.client.is_none() && fpm.stale_until.is_some());
+        assert_eq!(fpm.gateway(1).unwrap(), "20 10.0.0.1");
+        fpm.routes.hold(hold);
+        let mut zebra = fpm.connect();
+        fpm.send(&mut zebra, &[frame(&[object(5, 9), route(1, Some(5), 0)])]);
+        assert_eq!(fpm.gateway(1).unwrap(), "20 10.0.0.9");
+        if fpm.state().stale_until.is_some() {
+            assert_eq!(fpm.gateway(2).unwrap_or("20 10.0.0.1".into()), "20 10.0.0.1");
+        }
+        fpm.until("what is stale to go", |fpm| fpm.stale_until.is_none());
+        assert_eq!((fpm.gateway(2), fpm.routes.state().objects), (None, 1));
+        assert_eq!(fpm.gateway(1).unwrap(), "20 10.0.0.9");
+        // Nobody comes back.
+        drop(zebra);
+        fpm.until("the end", |fpm| fpm.client.is_none() && fpm.stale_until.is_none());
+        assert_eq!((fpm.routes.state().routes, fpm.routes.state().objects), (0, 0));
+    }
+
+    #[test]
+    fn one_client_is_served_and_silent_ones_make_way() {
+        let fpm = Fpm::start(Limits::default(), SOON);
+        let _silent = fpm.connect();
+        fpm.until("one", |fpm| fpm.connections == 1);
+        let mut zebra = fpm.connect();
+        fpm.until("two", |fpm| fpm.connections == 2);
+        fpm.send(&mut zebra, &[frame(&[object(5, 1), route(1, Some(5), 0)])]);
+        let mut other = fpm.connect();
+        fpm.until("one refused", |fpm| fpm.refused == 1);
+        assert_eq!(other.read(&mut [0]).unwrap_or(0), 0);
+        // Half a frame is no frame; a wrong one ends the connection, and its routes stay.
+        let half = frame(&[route(2, Some(5), 0)]);
+        zebra.write_all(&half[..9]).unwrap();
+        zebra.write_all(&half[9..]).unwrap();
+        fpm.until("the rest", |fpm| fpm.frames == 2);
+        zebra.write_all(b"GET / HTTP/1.1").unwrap();
+        fpm.until("a fault", |fpm| fpm.faults == 1 && fpm.client.is_none());
+        assert_eq!(fpm.routes.state().routes, 2);
+    }
+
+    #[test]
+    fn what_is_beyond_limits_is_left_out() {
+        let limits = Limits { routes: 3, objects: 2, ..Limits::default() };
+        let fpm = Fpm::start(limits, SOON);
+        let mut zebra = fpm.connect();
+        let objects: Vec<Vec<u8>> = (0..5).map(|n| object(n, n as u8)).collect();
+        let routes: Vec<Vec<u8>> = (0..9).map(|n| route(n, Some(0), 0)).collect();
+        fpm.send(&mut zebra, &[frame(&objects), frame(&routes), frame(&[route(0, Some(4), 0)])]);
+        let state = fpm.routes.state();
+        assert_eq!((state.objects, state.routes, state.left.beyond), (2, 2, 10));
+    }
+
+    #[test]
+    fn routes_of_the_kernel_kind_make_way_for_those_of_interfaces() {
+        let fpm = Fpm::start(Limits::default(), SOON);
+        let mut zebra = fpm.connect();
+        fpm.send(&mut zebra, &[frame(&[object(5, 1), route(1, Some(5), 0)])]);
+        let mut own = route(1, Some(5), 0);
+        own[16 + 5] = 2;
+        fpm.send(&mut zebra, &[frame(&[own])]);
+        assert_eq!(fpm.routes.state().routes, 0);
+    }
+}
