@@ -4,6 +4,14 @@ use super::part::PathStep;
 use indexmap::IndexMap;
 use std::fmt;
 
+/// Entries of a table that is filled in slices, up to which it grows as others do. It gets room for
+/// [`MANY`] then: growing moves all entries at once, which takes milliseconds if there are very
+/// many, while memory that is not used yet costs nothing.
+pub(super) const FEW: usize = 4096;
+
+/// Entries that few tables have more of: interfaces, of which there may be as many.
+pub(super) const MANY: usize = 1 << 16;
+
 /// A place in a text, line and column counted from 1; columns are characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -245,6 +253,9 @@ impl Node {
             self.value = Value::Map(IndexMap::new());
         }
         if let Value::Map(map) = &mut self.value {
+            if map.len() == FEW && map.capacity() < MANY {
+                map.reserve_exact(MANY - FEW);
+            }
             map.entry((*key).to_owned()).or_default().enter(rest, f);
         }
     }
@@ -281,6 +292,21 @@ mod tests {
         assert_eq!(root.at(&["a", "c"]).map(|n| n.list().len()), Some(2));
         assert_eq!(root.value.to_string(), "{a: {b: 7, c: [x, y]}}");
         assert!(root.at(&["a", "b", "c"]).is_none());
+    }
+
+    #[test]
+    fn a_large_table_has_room_for_very_many() {
+        let mut root = Node::default();
+        let room = |root: &Node| match &root.value {
+            Value::Map(map) => map.capacity(),
+            _ => 0,
+        };
+        for n in 0..FEW {
+            root.put(&[&n.to_string()], true);
+        }
+        assert!(room(&root) < MANY);
+        root.put(&["one more"], true);
+        assert!(room(&root) >= MANY);
     }
 
     #[test]

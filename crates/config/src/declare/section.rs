@@ -1,7 +1,7 @@
 //! Sections: how a feature takes part in the configuration.
 
 use super::item::{Draft, Item};
-use super::node::Node;
+use super::node::{FEW, MANY, Node};
 use super::part::Part;
 use super::rules::{Grammar, Rule};
 use std::borrow::Cow;
@@ -122,6 +122,9 @@ impl Dump<'_> {
 
     /// Adds a sub-interface, before any of its attributes.
     pub fn sub_interface(&mut self, name: &str, parent: &str, id: u32) {
+        if self.subs.len() == FEW {
+            self.subs.reserve(MANY - FEW);
+        }
         self.subs.insert(name.to_owned(), (parent.to_owned(), id.to_string()));
         self.interface(name);
     }
@@ -169,6 +172,9 @@ impl Dump<'_> {
     /// it, as `value` at a path of keys, if something else would be so by default there.
     pub fn implicit(&mut self, item: Item, path: &[&str], value: impl Into<super::Value>) {
         let path = path.iter().map(|key| (*key).to_owned()).collect();
+        if self.implicit.len() == FEW {
+            self.implicit.reserve_exact(MANY - FEW);
+        }
         self.implicit.push(Unsaid { item: item.implicit(), path, value: value.into() });
     }
 

@@ -218,7 +218,8 @@ fn name_at(
 /// The registry on the main thread.
 pub struct Interfaces {
     list: Vec<Option<Interface>>,
-    by_name: HashMap<String, SwIfIndex>,
+    /// A hash table of very many names would move all of them when it grows.
+    by_name: BTreeMap<String, SwIfIndex>,
     /// Interfaces with a tag.
     by_tag: HashMap<String, BTreeSet<SwIfIndex>>,
     /// Interfaces whose deletion has begun.
@@ -255,7 +256,7 @@ impl Interfaces {
         c.insert(macs::FoundMacs::default());
         c.insert(Interfaces {
             list: Vec::new(),
-            by_name: HashMap::new(),
+            by_name: BTreeMap::new(),
             by_tag: HashMap::new(),
             ending: BTreeSet::new(),
             leavers: Vec::new(),

@@ -1,6 +1,6 @@
 //! Indices of interfaces: free, in use, or reserved for an interface of some name.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Every step takes the same time for any number of interfaces.
 #[derive(Debug, Default)]
@@ -10,7 +10,8 @@ pub(super) struct Indices {
     fresh: u32,
     /// Indices below `fresh` that are neither.
     holes: BTreeSet<u32>,
-    reserved: HashMap<String, u32>,
+    /// Reserved indices by name.
+    reserved: BTreeMap<String, u32>,
     /// Names by reserved index.
     holders: BTreeMap<u32, String>,
     used: BTreeSet<u32>,
