@@ -28,7 +28,7 @@ pub trait Section<C>: Sync {
 
     /// Returns a writer of its part in slices, in place of `dump`, if that may take long. Other
     /// sections write after it.
-    fn slices(&self, cx: &C) -> Option<Slices<C>> {
+    fn slices(&'static self, cx: &C) -> Option<Slices<C>> {
         let _ = cx;
         None
     }

@@ -1,15 +1,20 @@
 //! Settings of interfaces that are described once; see [`thalweg_engine::setting`].
 
 use crate::command_line::{interface_arg, interface_names};
-use crate::interface;
+use crate::interface::{self, Interfaces};
 use thalweg_buffer::SwIfIndex;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_config::declare::{Doc, Draft, Dump, Kind, Reads, Rule, Section, Value, interface_key};
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Kind, Reads, Rule, Section, Slices, Value, interface_key,
+};
 use thalweg_engine::setting::{Declared, Form, Rare, Refused, Shown};
 use thalweg_graph::Control;
 
 /// Returns the interfaces whose value is not the default.
 pub type All<V> = fn(&Control) -> Vec<(SwIfIndex, V)>;
+
+/// Interfaces that are written at a time.
+const AT_ONCE: usize = 128;
 
 /// Gives an interface a value.
 pub type Set<V> = fn(&mut Control, SwIfIndex, V) -> Result<(), Refused>;
@@ -113,6 +118,25 @@ impl<F: Form> Section<Control> for PerInterface<F> {
         for (sw_if, value) in (self.all)(c) {
             out.set(&c.interface_name(sw_if), self.key, self.form.yaml(&value));
         }
+    }
+
+    fn slices(&'static self, c: &Control) -> Option<Slices<Control>> {
+        let all = (self.all)(c);
+        if all.len() <= AT_ONCE {
+            return None;
+        }
+        let mut rest = all.into_iter();
+        Some(Box::new(move |c, out| {
+            let interfaces = c.state::<Interfaces>();
+            let interfaces = interfaces.borrow();
+            for (sw_if, value) in rest.by_ref().take(AT_ONCE) {
+                // One that went meanwhile has no value any more.
+                if let Some(view) = interfaces.get(sw_if) {
+                    out.set(&view.name, self.key, self.form.yaml(&value));
+                }
+            }
+            rest.as_slice().is_empty()
+        }))
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {

@@ -131,6 +131,7 @@ fn very_many_sub_interfaces_come_and_go() {
     let _one = ONE.lock();
     let mut router = Router::start();
     let mut text = String::from("loopbacks: {loop4: {}}\ninterfaces:\n");
+    let mut more_text = String::from("thalweg:\n  interfaces:\n");
     for port in [7, 1, 4] {
         writeln!(text, "  pg{port}:\n    sub-interfaces:").unwrap();
         for n in 0..count {
@@ -141,10 +142,13 @@ fn very_many_sub_interfaces_come_and_go() {
                 _ => String::new(),
             };
             writeln!(text, "      {id}: {{{more}}}").unwrap();
+            if n % 4 > 1 {
+                writeln!(more_text, "    pg{port}.{id}: {{directed-broadcast: true}}").unwrap();
+            }
         }
     }
     let file = router.dir.path().join("subs.yaml");
-    fs::write(&file, text).unwrap();
+    fs::write(&file, text + &more_text).unwrap();
     let applied = router.apply(&file);
     assert!(applied.contains("applied and verified"), "{applied}");
     for line in ["config diff", "config plan"] {
