@@ -67,8 +67,7 @@ impl<F: Form> Command<Control> for PerInterface<F> {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
-        let value = self.form.take(args)?;
-        args.end()?;
+        let value = self.rare.take(&self.form, args)?;
         (self.set)(c, sw_if, value.clone())?;
         (self.rare.note)(c, &value, out);
         Ok(Outcome::Done)

@@ -66,8 +66,7 @@ impl<F: Form> Command<Control> for Global<F> {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let value = self.form.take(args)?;
-        args.end()?;
+        let value = self.rare.take(&self.form, args)?;
         (self.set)(c, value.clone())?;
         (self.rare.note)(c, &value, out);
         Ok(Outcome::Done)

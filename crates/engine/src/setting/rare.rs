@@ -1,7 +1,7 @@
 //! Properties that few settings need.
 
 use super::form::Form;
-use thalweg_cli::Output;
+use thalweg_cli::{Args, CliError, Output};
 use thalweg_config::declare::{Found, Item, rank};
 use thalweg_graph::Control;
 
@@ -11,6 +11,8 @@ pub struct Rare<V: 'static> {
     pub vppcfg: Option<&'static str>,
     /// Words that set the default again, if not those of the default.
     pub reset: Option<&'static str>,
+    /// The value that the command sets if no words of a value follow.
+    pub bare: Option<fn() -> V>,
     /// The value that comes to be in force when this one is asked for.
     pub comes_to: fn(V) -> V,
     /// Prints a note after the command has set this value.
@@ -34,6 +36,7 @@ impl<V> Rare<V> {
     pub const NONE: Rare<V> = Rare {
         vppcfg: None,
         reset: None,
+        bare: None,
         comes_to: |value| value,
         note: |_, _, _| (),
         by_hand: false,
@@ -46,6 +49,18 @@ impl<V> Rare<V> {
 }
 
 impl<V: Clone + PartialEq> Rare<V> {
+    /// Takes the value of a command to the end of its line.
+    ///
+    /// # Errors
+    /// If the words are not a value.
+    pub fn take(&self, form: &impl Form<Value = V>, args: &mut Args<'_>) -> Result<V, CliError> {
+        if let Some(bare) = self.bare.filter(|_| args.is_empty()) {
+            return Ok(bare());
+        }
+        let value = form.take(args)?;
+        args.end().map(|()| value)
+    }
+
     /// Returns the item of what a document says, under a key; `None` if it is the default. The
     /// words of the value follow `command`.
     pub fn item(

@@ -21,7 +21,8 @@ pub mod message_types;
 pub mod nodes;
 mod ports;
 mod rewriting;
-mod settings;
+mod section;
+pub mod settings;
 mod table;
 mod trace;
 
@@ -56,7 +57,8 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&settings::SETTINGS],
+    settings: &[&section::SETTINGS],
+    declared: settings::SETTINGS,
     init,
     ready,
     ..Feature::DEFAULT

@@ -13,7 +13,6 @@ pub mod l2fib_flush_mac;
 pub mod set_bridge_domain;
 pub mod set_interface_l2_arp_term;
 pub mod set_interface_l2_bridge;
-pub mod set_interface_l2_efp_filter;
 pub mod set_interface_l2_flood;
 pub mod set_interface_l2_forward;
 pub mod set_interface_l2_learn;
@@ -38,7 +37,6 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_bridge_domain::COMMAND,
     &set_interface_l2_arp_term::COMMAND,
     &set_interface_l2_bridge::COMMAND,
-    &set_interface_l2_efp_filter::COMMAND,
     &set_interface_l2_flood::COMMAND,
     &set_interface_l2_forward::COMMAND,
     &set_interface_l2_learn::COMMAND,

@@ -25,7 +25,6 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.l2xc", Kind::Name(Name::Any)),
     Rule::new("thalweg.interfaces.*.split-horizon-group", Kind::Int(0, 255)),
     Rule::new("thalweg.interfaces.*.tag-rewrite", Kind::Other(tag_rewrite)),
-    Rule::new("thalweg.interfaces.*.efp-filter", Kind::Bool),
     Rule::new("thalweg.interfaces.*.l2-input", Kind::Keys),
     Rule::new("thalweg.interfaces.*.l2-input.learn", Kind::Bool),
     Rule::new("thalweg.interfaces.*.l2-input.forward", Kind::Bool),
@@ -133,7 +132,7 @@ fn slices() -> Slices<Control> {
     })
 }
 
-/// Writes cross connects, bridge domains and filters.
+/// Writes cross connects and bridge domains.
 fn dump_members(c: &Control, out: &mut Dump<'_>) {
     let l2 = c.state::<L2>();
     let l2 = l2.borrow();
@@ -141,9 +140,6 @@ fn dump_members(c: &Control, out: &mut Dump<'_>) {
         out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
     }
     dump_bridges(c, &l2, out);
-    for sw_if in &l2.efp_filters {
-        out.set(&c.interface_name(*sw_if), "efp-filter", true);
-    }
 }
 
 impl Section<Control> for Settings {
@@ -279,7 +275,7 @@ fn rewrites(doc: &Doc<'_>, out: &mut Draft) {
     }
 }
 
-/// Reads the flags of ports of bridge domains, and which interfaces check frames that they send.
+/// Reads the flags of ports of bridge domains.
 fn switches(doc: &Doc<'_>, out: &mut Draft) {
     let mut ports: HashSet<&str> = HashSet::new();
     for table in [&["bridgedomains"][..], &["thalweg", "bridgedomains"]] {
@@ -290,13 +286,6 @@ fn switches(doc: &Doc<'_>, out: &mut Draft) {
         }
     }
     for i in doc.interfaces() {
-        if let Some(found) = i.get("efp-filter").filter(|f| f.node.bool() == Some(true)) {
-            let set = format!("set interface l2 efp-filter {}", i.name);
-            let key = format!("efp-filter {}", i.name);
-            let item = Item::new(rank::L2, key, found.path, format!("{set} enable")).order(1);
-            let item = item.unset(format!("{set} disable"));
-            out.add(item.needs(interface_key(&i.name)).attribute());
-        }
         let Some(found) = i.get("l2-input") else { continue };
         if !ports.contains(&*i.name) {
             let text = format!("`{}' is in no bridge domain of this document", i.name);
