@@ -1,7 +1,12 @@
 //! `show settings` follows from the declarations of settings.
 
 use crate::router::{ONE, Router};
+use crate::setters::SETTERS;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use thalweg_engine::features;
+use thalweg_engine::setting::Shown;
+use thalweg_graph::Control;
 
 fn rows(router: &mut Router, words: &str) -> Vec<Value> {
     let text = router.run(&format!("show settings{words} | json"));
@@ -56,5 +61,41 @@ fn an_interface_has_all_of_its_settings() {
     assert!(of_port.iter().all(|row| row["interface"] == "pg1" && row["differs"] == false));
     let refused = router.attempt("show settings pg7").unwrap_err().to_string();
     assert!(refused.contains("no interface `pg7'") && refused.contains("sflow"), "{refused}");
+    router.stop();
+}
+
+/// Declared settings of the router, or of an interface.
+fn settings(c: &Control, interface: Option<&str>) -> Vec<Shown> {
+    let all = features(c).into_iter().flat_map(|feature| feature.declared);
+    all.flat_map(|setting| setting.shown(c, interface)).collect()
+}
+
+/// Plans compare the words of values and run them: a command takes the words of a value for that
+/// value, so that two values never have the same words.
+#[test]
+fn the_words_of_a_value_set_that_value() {
+    let _one = ONE.lock();
+    let mut router = Router::prepared();
+    let all = settings(&router.c, None).into_iter().chain(settings(&router.c, Some("pg0")));
+    let of_all = |row: Shown| row.command.trim_end_matches(" pg0").to_owned();
+    let declared: BTreeSet<String> = all.map(of_all).collect();
+    let set = |router: &Router| -> Vec<Shown> {
+        settings(&router.c, None).into_iter().filter(Shown::differs).collect()
+    };
+    let mut tried: BTreeSet<String> = BTreeSet::new();
+    for (_, examples) in SETTERS.iter().filter(|(path, _)| declared.contains(*path)) {
+        for lines in *examples {
+            // The beginning of an example may be there by now.
+            lines.lines().for_each(|line| _ = router.attempt(line));
+            let before = set(&router);
+            for row in &before {
+                let (words, _) = row.value.as_ref().unwrap();
+                router.run(&format!("{} {words}", row.command));
+                tried.insert(format!("{} {words}", row.key));
+            }
+            assert_eq!(set(&router), before, "{lines}");
+        }
+    }
+    assert!(tried.len() > 40, "{tried:?}");
     router.stop();
 }
