@@ -24,7 +24,7 @@ pub(super) struct Rest {
 /// Part of a report.
 enum Part {
     Link(u32, Box<Seen>),
-    Above(u32, Option<Link>),
+    Above(u32, Option<Box<Link>>),
     /// All neighbours that a link has.
     AllNeighbours(u32, BTreeSet<IpAddr>),
     Neighbour(u32, IpAddr, Option<Neighbour>),
@@ -37,7 +37,7 @@ impl Rest {
             return Some(Part::Link(index, Box::new(now)));
         }
         if let Some((index, link)) = above.pop_first() {
-            return Some(Part::Above(index, link));
+            return Some(Part::Above(index, link.map(Box::new)));
         }
         if let Some(index) = all_neighbours.pop_first() {
             let first = (index, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
@@ -111,8 +111,8 @@ fn apply(c: &mut Control, id: NamespaceId, part: Part) {
             None => virtuals::take(c, (id, index), &now),
         },
         Part::Above(index, link) => {
-            virtuals::find(c, (id, index), link.as_ref());
-            vlans::take(c, id, index, link);
+            virtuals::find(c, (id, index), link.as_deref());
+            vlans::take(c, id, index, link.map(|link| *link));
         }
         Part::AllNeighbours(index, there) => {
             if let Some(phy) = phy_at(c, id, index) {
