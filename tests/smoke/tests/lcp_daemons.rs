@@ -17,6 +17,7 @@ use thalweg_testkit::{
 /// An address of the world, which only the provider's routes lead to.
 const WORLD: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 const WORLD6: &str = "2001:db8:77::1";
+const PROVIDER: &str = "02:00:00:00:01:02";
 /// Routes of the provider, of each version.
 const ROUTES: u32 = 200;
 
@@ -122,9 +123,10 @@ fn with_ipv6(ns: &Netns) -> Result<()> {
     Ok(())
 }
 
-/// The link to the provider, who has another MAC address each time.
+/// The link to the provider, who has the same MAC address again: the kernel would use the old one
+/// for up to 45 seconds, as it does not see the ARP requests that the router answers.
 fn uplink(own: &Netns, provider: &Netns) -> Result<()> {
-    let there = LinkOptions::default().address("10.1.0.2/24").address("fd01::2/64");
+    let there = LinkOptions::default().mac(PROVIDER).address("10.1.0.2/24").address("fd01::2/64");
     veth((own, "e0", &LinkOptions::default()), (provider, "eth0", &there))?;
     provider.ip("route add 10.2.0.0/24 via 10.1.0.1")?;
     provider.ip("-6 route add fd02::/64 via fd01::1").map(drop)
