@@ -32,12 +32,15 @@ pub enum FrameError {
     Short(u16),
 }
 
+/// Messages of the first frame, and what follows it.
+type Parts<'a> = (&'a [u8], &'a [u8]);
+
 /// Splits bytes of a connection into the messages of the first frame and what follows it; `None` if
 /// the frame has not come whole.
 ///
 /// # Errors
 /// If the bytes do not begin with a frame.
-pub fn split(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, FrameError> {
+pub fn split(bytes: &[u8]) -> Result<Option<Parts<'_>>, FrameError> {
     match bytes {
         [version, ..] if *version != VERSION => return Err(FrameError::Version(*version)),
         [_, kind, ..] if *kind != NETLINK => return Err(FrameError::Kind(*kind)),
@@ -96,7 +99,7 @@ pub fn fuzz(data: &[u8]) {
                 assert!(route.label < 1 << 20, "{route:?}");
             }
             FibNotice::NextHopGone(_) => {}
-            other => panic!("{other:?} is no route"),
+            other => unreachable!("{other:?} is no route"),
         });
         (rest, frames) = (next, frames + 1);
     }
