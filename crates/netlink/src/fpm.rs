@@ -2,7 +2,7 @@
 //! *forwarding plane manager* (its module `dplane_fpm_nl`).
 //!
 //! A frame has a head of four bytes: version 1, kind 1 for netlink, and its length with the head,
-//! most significant byte first. What follows is one message or several.
+//! most significant byte first. One message or several follow.
 
 use thiserror::Error;
 
@@ -58,7 +58,7 @@ pub fn split(bytes: &[u8]) -> Result<Option<Parts<'_>>, FrameError> {
 /// others are left out.
 ///
 /// # Errors
-/// If a message has a wrong length. Those before it have been handed over.
+/// If a message has a wrong length. The messages before it have been handed over.
 pub fn read(frame: &[u8], mut each: impl FnMut(FibNotice<'_>)) -> Result<(), MessageError> {
     for raw in Messages::new(frame) {
         let notice = FibNotice::parse(&raw?);

@@ -141,7 +141,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Orders wait for a moment: what was changed while it was to be passed is.
+    /// Orders wait for a moment: changes made while changes are passed are passed as well.
     fn what_was_changed_before_a_switch_is_passed() {
         let mut p = Pair::new("lcp lcp-sync on
                                set interface ip address test1 192.0.2.1/24")?;

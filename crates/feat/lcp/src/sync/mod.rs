@@ -283,7 +283,7 @@ fn leave(c: &mut Control, phy: SwIfIndex, phy_is_gone: bool) {
 }
 
 /// Passes the router's state to twins from now on, or no more: what interfaces have is passed at
-/// once. Changes until now are passed, or not, as they were to be.
+/// once. Changes until now follow the former switch.
 pub fn set(c: &mut Control, on: bool) {
     wanted::order_all_due(c);
     options::change(c, |options| options.sync = on);

@@ -433,7 +433,7 @@ fn long_packets_of_uniform_paths_are_fragmented_or_answered() {
     lab.close();
 }
 
-/// Nobody is told of a route that no label follows any more.
+/// Nobody hears of a route that no label follows any more.
 #[test]
 fn a_table_that_goes_follows_no_routes() {
     let mut lab = router();
