@@ -4,8 +4,8 @@ use super::part::PathStep;
 use indexmap::IndexMap;
 use std::fmt;
 
-/// Entries of a table that is filled in slices, up to which it grows as others do, and then gets room
-/// for [`MANY`]: growing moves all entries at once, which takes milliseconds if there are very
+/// Entries of a table that is filled in slices, up to which it grows as others do, and then gets
+/// room for [`MANY`]: growing moves all entries at once, which takes milliseconds if there are very
 /// many, while memory that is not used yet costs nothing.
 pub(super) const FEW: usize = 4096;
 
