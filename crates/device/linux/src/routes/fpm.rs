@@ -414,7 +414,10 @@ impl Worker {
     fn forget_all(&mut self) {
         let mut walk = self.room.lock().shadow.walk();
         while self.room.lock().shadow.mark_some(&mut walk) {}
-        self.room.lock().shadow.begin();
+        let mut shared = self.room.lock();
+        shared.shadow.begin();
+        shared.shadow.count_at_once();
+        drop(shared);
         let Ids { last, most, .. } = self.ids;
         self.ids = Ids { last, most, ..Ids::default() };
     }

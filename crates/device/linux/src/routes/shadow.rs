@@ -148,6 +148,11 @@ impl Shadow {
         self.former.unwrap_or(self.left)
     }
 
+    /// Counts what a list leaves out at once, not when it is complete: it goes on for long.
+    pub(super) fn count_at_once(&mut self) {
+        self.former = None;
+    }
+
     /// Takes note of a route or an object that there is no room for.
     pub(super) fn leave_out(&mut self) {
         self.left.beyond += 1;
