@@ -18,6 +18,8 @@ const MEASURED: usize = 20;
 /// order frames are flooded, is copied.
 const MOST: f64 = 2.5;
 const MOST_OF_A_BRIDGE: f64 = 5.0;
+/// Tries of a kind: other programs, on the other thread of a core, disturb one, not each.
+const TRIES: usize = 3;
 /// Time below which other programs decide.
 const FLOOR: Duration = Duration::from_micros(100);
 
@@ -150,33 +152,41 @@ impl Router {
     }
 }
 
+/// What of a kind costs more with many than with few.
+fn dearer(kind: &Kind) -> Vec<String> {
+    let mut r = Router::start();
+    r.run(
+        "create packet-generator interface pg0
+         create packet-generator interface pg1
+         set interface ip address pg0 10.0.0.1/24",
+    );
+    r.run(kind.before);
+    // Proxied hosts and tables have a limit.
+    let is_limited = ["proxied", "table"].iter().any(|word| kind.name.contains(word));
+    let many = if is_limited { 900 } else { sized(1000, 5000) };
+    (1..FEW).for_each(|n| r.run(&(kind.add)(n)));
+    let few = r.more_and_less(kind, FEW);
+    (FEW..many).for_each(|n| r.run(&(kind.add)(n)));
+    let much = r.more_and_less(kind, many);
+    eprintln!("{}: {few:?} {much:?}", kind.name);
+    let most = if kind.name.contains("bridge") { MOST_OF_A_BRIDGE } else { MOST };
+    let mut slow = Vec::new();
+    for (what, (few, much)) in ["", ", deleted"].into_iter().zip(few.into_iter().zip(much)) {
+        if much.as_secs_f64() > most * few.max(FLOOR).as_secs_f64() {
+            slow.push(format!("{}{what}: {few:?}, with many {much:?}", kind.name));
+        }
+    }
+    assert_eq!(r.c.shut_down().in_use, 0);
+    slow
+}
+
 #[test]
 fn one_more_interface_of_many_costs_what_the_first_did() {
-    let many = sized(1000, 5000);
-    let mut slow = Vec::new();
     for kind in KINDS {
-        let mut r = Router::start();
-        r.run(
-            "create packet-generator interface pg0
-             create packet-generator interface pg1
-             set interface ip address pg0 10.0.0.1/24",
-        );
-        r.run(kind.before);
-        // Proxied hosts and tables have a limit.
-        let is_limited = ["proxied", "table"].iter().any(|word| kind.name.contains(word));
-        let many = if is_limited { 900 } else { many };
-        (1..FEW).for_each(|n| r.run(&(kind.add)(n)));
-        let few = r.more_and_less(&kind, FEW);
-        (FEW..many).for_each(|n| r.run(&(kind.add)(n)));
-        let much = r.more_and_less(&kind, many);
-        eprintln!("{}: {few:?} {much:?}", kind.name);
-        let most = if kind.name.contains("bridge") { MOST_OF_A_BRIDGE } else { MOST };
-        for (what, (few, much)) in ["", ", deleted"].into_iter().zip(few.into_iter().zip(much)) {
-            if much.as_secs_f64() > most * few.max(FLOOR).as_secs_f64() {
-                slow.push(format!("{}{what}: {few:?}, with many {much:?}", kind.name));
-            }
+        let mut tries = Vec::new();
+        while tries.len() < TRIES && tries.last().is_none_or(|slow: &Vec<_>| !slow.is_empty()) {
+            tries.push(dearer(&kind));
         }
-        assert_eq!(r.c.shut_down().in_use, 0);
+        assert!(tries.last().is_some_and(Vec::is_empty), "{tries:#?}");
     }
-    assert!(slow.is_empty(), "{slow:#?}");
 }
