@@ -152,7 +152,7 @@ impl Router {
     }
 }
 
-/// What of a kind costs more with many than with few.
+/// Lists parts of a kind that cost more with many than with few.
 fn dearer(kind: &Kind) -> Vec<String> {
     let mut r = Router::start();
     r.run(
