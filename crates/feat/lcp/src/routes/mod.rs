@@ -11,7 +11,7 @@
 //! Routes by links that are no twins, and of kinds that the router does not have, stay in the
 //! kernel alone; [`Look`] finds them.
 //!
-//! FRRouting's `zebra` may [send its routes](fpm) itself. They rank among those of the kernel as if
+//! FRRouting's `zebra` may send its routes itself. They rank among those of the kernel as if
 //! it had written them there.
 
 mod fpm;
