@@ -43,7 +43,7 @@ impl Frr {
     /// Starts them, and `zebra` with further arguments, such as `-M dplane_fpm_nl`.
     ///
     /// # Errors
-    /// As [`start`](Frr::start).
+    /// Returns the errors of [`start`](Frr::start).
     pub fn start_with(ns: &Netns, zebra: &[&str], daemons: &[(&str, &str)]) -> Result<Frr> {
         let peer = Peer::find("frr", &[ZEBRA, VTYSH])?;
         let dir = TempDir::with_prefix("frr-").context("make a directory")?;

@@ -142,7 +142,7 @@ pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
 /// [`drop_needed`].
 ///
 /// # Errors
-/// As [`add_table`].
+/// Returns the errors of [`add_table`].
 pub fn need_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteError> {
     let ip = c.state::<Ip<A>>();
     let is_there = ip.borrow().tables.contains_key(&id);
@@ -157,8 +157,8 @@ pub fn need_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteE
     Ok(())
 }
 
-/// Deletes tables that were [needed](need_table), and of which `keep` is false, if nobody else uses
-/// them: they have no routes but those of every table, and no interfaces.
+/// Deletes tables that [`need_table`] made, once they are unused: without interfaces, and without
+/// routes but those that each table has. Tables for which `keep` returns true stay.
 pub fn drop_needed<A: Address>(c: &mut Control, keep: impl Fn(TableId) -> bool) {
     let Ok(family) = family::<A>(c) else { return };
     let unused: Vec<TableId> = {

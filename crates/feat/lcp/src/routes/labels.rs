@@ -103,7 +103,7 @@ fn vias(c: &Control, id: NamespaceId, route: &LabelRoute, eos: bool) -> Vec<Via>
     route.hops.iter().filter_map(via).collect()
 }
 
-/// Where a next hop of a label leads.
+/// Destination of a label's next hop.
 enum Place {
     /// To a neighbour.
     Hop(Path),

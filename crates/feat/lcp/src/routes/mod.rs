@@ -52,7 +52,7 @@ const SLICE: Duration = Duration::from_millis(1);
 /// which the kernel asks them.
 const OF_KERNEL: [u32; 3] = [255, 254, 253];
 
-/// Whose routes: the kernel's of a namespace, or those that `zebra` sends there.
+/// Owner of routes in a namespace: the kernel, or `zebra`, which sends them itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin {
     id: NamespaceId,
