@@ -1,6 +1,6 @@
 //! The catalog of all sections: checks documents, dumps them and turns them into items.
 
-use super::item::{Draft, Item};
+use super::item::{Draft, Item, interface_key, named_interface, no_interface};
 use super::node::Node;
 use super::part::{Part, take_out};
 use super::plan::{Plan, plan};
@@ -84,6 +84,17 @@ impl Document {
 /// Parses a text with mistakes, to say where they are.
 fn parse(name: &str, text: &str) -> Result<Node, Problems> {
     yaml::parse(text).map_err(|problem| Problems { name: name.to_owned(), list: vec![problem] })
+}
+
+/// A problem at a path of a document.
+fn problem_at(root: &Node, path: &str, text: String) -> Problem {
+    let place = Part::copy(root, path, "").and_then(|part| part.node().place);
+    Problem { place, ..Problem::new(path, text) }
+}
+
+/// Returns whether a document describes an interface. The router's own exists without.
+fn is_there(doc: &Doc<'_>, name: &str) -> bool {
+    name == "local0" || doc.interface(name).is_some()
 }
 
 fn collect_notes(node: &Node, path: &mut Vec<String>, notes: &mut Vec<(Vec<String>, String)>) {
@@ -295,7 +306,15 @@ impl<C> Catalog<C> {
         for item in &draft.items {
             if let Some(first) = seen.insert(&item.key, &item.path) {
                 let text = format!("`{}' is configured twice, here and at {first}", item.key);
-                draft.problems.push(Problem::new(&item.path, text));
+                draft.problems.push(problem_at(root, &item.path, text));
+            }
+        }
+        // A command would take an index or a tag as well, and the setting be another than written.
+        for item in &draft.items {
+            let interfaces = item.needs.iter().filter_map(|key| named_interface(key));
+            for name in interfaces.filter(|name| !is_there(&doc, name)) {
+                let wrong = problem_at(root, &item.path, no_interface(name));
+                draft.problems.push(wrong.absent(interface_key(name)));
             }
         }
         (draft.items, draft.problems)

@@ -37,11 +37,28 @@ pub mod rank {
     pub const SERVICE_PORT: u16 = 150;
     /// Administrative state.
     pub const STATE: u16 = 160;
+    /// Pairs of interfaces and Linux interfaces, which take over all that is set before.
+    pub const PAIR: u16 = 170;
+    /// Settings that need what a pair turns on, such as IPv6.
+    pub const WITH_PAIR: u16 = 180;
 }
 
 /// The key of the item that creates an interface.
 pub fn interface_key(name: &str) -> String {
-    format!("interface {name}")
+    format!("{INTERFACE}{name}")
+}
+
+/// Beginning of the key of an item that creates an interface.
+const INTERFACE: &str = "interface ";
+
+/// Returns the interface that an item with this key creates.
+pub(crate) fn named_interface(key: &str) -> Option<&str> {
+    key.strip_prefix(INTERFACE)
+}
+
+/// Text about an interface that a document names and does not describe.
+pub fn no_interface(name: &str) -> String {
+    format!("there is no interface `{name}' in this document")
 }
 
 /// A piece of configuration.

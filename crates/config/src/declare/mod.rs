@@ -22,7 +22,7 @@ mod yaml;
 
 pub use catalog::{Catalog, Collected, Document, NoRule};
 pub use diff::{Difference, diff, differences};
-pub use item::{Draft, Item, interface_key, rank};
+pub use item::{Draft, Item, interface_key, no_interface, rank};
 pub use node::{Node, Place, Value};
 pub use part::{Part, PathStep, State};
 pub use plan::{Phase, Plan, Step, plan};

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
-    Slices, Value, Walk, address as parse_address, interface_key, rank,
+    Slices, Value, Walk, address as parse_address, interface_key, no_interface, rank,
 };
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex, each_interface};
@@ -348,21 +348,11 @@ fn path_mtus<A: Address>(
 
 /// Redirects of punted packets, by the interface that receives them.
 fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
-    // The router's own interface exists without being named.
-    let names: HashSet<&str> =
-        doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
     let word = Version::of::<A>().word();
     for (rx, found) in doc.entries(&["thalweg", keys::<A>().redirects]) {
         // The schema has checked it.
         let Ok(vias) = vias::<A>(&found.node.value) else { continue };
         let named = vias.iter().filter_map(|v| v.place.interface().copied());
-        let mut all = named.clone().chain((rx != "all").then_some(rx));
-        if let Some(name) = all.find(|name| !names.contains(name)) {
-            let text = format!("there is no interface `{name}' in this document");
-            let problem = Problem::at(found.node, found.path, text);
-            out.problem(problem.absent(interface_key(name)));
-            continue;
-        }
         let leads =
             |v: &Via<'_>| matches!(v.place.kind(), Some(PathKind::Normal | PathKind::Lookup(_)));
         if !vias.iter().all(leads) {
@@ -624,7 +614,7 @@ fn routes<A: Address>(
     let mut shown = String::new();
     for (prefix, paths, found) in &all {
         for (i, name) in &paths.unknown {
-            let text = format!("there is no interface `{name}' in this document");
+            let text = no_interface(name);
             // One path of several is wrong.
             let path = match found.node.list() {
                 [] => found.path.clone(),

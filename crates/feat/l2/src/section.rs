@@ -564,7 +564,7 @@ fn static_macs(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
         let item = item.unset(format!("l2fib del {address} {id}")).needs(format!("bridge {name}"));
         let port = text.split_whitespace().next().filter(|p| *p != "filter");
         out.add(match port {
-            Some(port) => item.needs(format!("bridge port {port}")),
+            Some(port) => item.needs(format!("bridge port {port}")).needs(interface_key(port)),
             None => item,
         });
     }

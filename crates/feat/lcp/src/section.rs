@@ -156,7 +156,7 @@ fn pair(i: &Interface<'_>, usual: Option<&str>, out: &mut Draft) {
         set += " tun";
     }
     // A twin is made with the state of its interface, which is set before.
-    let item = Item::new(rank::STATE + 1, key(&i.name), found.path, set)
+    let item = Item::new(rank::PAIR, key(&i.name), found.path, set)
         .unset(format!("lcp delete {}", i.name))
         .needs(interface_key(&i.name))
         .order(i.number)

@@ -7,8 +7,8 @@ use crate::config::{
 use crate::packet::{MAX_DOMAINS, is_domain};
 use std::net::{IpAddr, Ipv6Addr};
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Found, Item, Kind, Name, Node, Problem, Rule, Section, Value, address,
-    interface_key, rank,
+    Doc, Draft, Dump, Found, Interface, Item, Kind, Name, Node, Problem, Rule, Section, Value,
+    address, interface_key, rank,
 };
 use thalweg_graph::Control;
 
@@ -149,7 +149,7 @@ impl Section<Control> for Settings {
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         for i in doc.interfaces() {
             if let Some(found) = i.get(KEY) {
-                port(&i.name, &found, doc, out);
+                port(i, &found, doc, out);
             }
         }
     }
@@ -299,8 +299,10 @@ fn words(config: &Config) -> String {
     words + if config.send { " no ra-suppress" } else { " ra-suppress" }
 }
 
-fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
-    let node = found.node;
+fn port(i: &Interface<'_>, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
+    let (name, node) = (&*i.name, found.node);
+    // An interface speaks IPv6 from its pair on, if nothing else has it do so.
+    let rank = if i.get("lcp").is_some() { rank::WITH_PAIR } else { rank::SERVICE_PORT };
     for (key, value) in node.entries() {
         let wrong = |text: &str| format!("an IPv6 prefix expected, not `{text}'");
         let bad: Vec<String> = match key {
@@ -321,12 +323,8 @@ fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
     }
     let base = format!("router-advertisements of {name}");
     let command = format!("ip6 nd {name} ");
-    let item = Item::new(
-        rank::SERVICE_PORT,
-        base.clone(),
-        &found.path,
-        command.clone() + &words(&read(node)),
-    );
+    let set = command.clone() + &words(&read(node));
+    let item = Item::new(rank, base.clone(), &found.path, set);
     out.add(item.unset(command.clone() + "ra-default").needs(interface_key(name)));
     for (prefix, found) in doc.entries(&["thalweg", "interfaces", name, KEY, "prefixes"]) {
         let Some((Lifetimes { valid, preferred }, flags)) =
@@ -347,7 +345,7 @@ fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
         }
         let key = format!("router-advertisements prefix {name} {prefix}");
         // The item comes after the others, in the order of the document.
-        let item = Item::new(rank::SERVICE_PORT, key, &found.path, set);
+        let item = Item::new(rank, key, &found.path, set);
         let item = item.unset(format!("{command}no prefix {prefix}"));
         out.add(item.needs(interface_key(name)).needs(base.clone()));
     }

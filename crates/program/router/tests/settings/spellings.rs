@@ -197,3 +197,85 @@ fn any_accepted_spelling_is_in_force_once_applied() {
     assert!(accepted > 500, "{accepted} spellings were accepted");
     assert!(faults.is_empty(), "{} faults of {accepted}\n{}", faults.len(), faults.join("\n"));
 }
+
+/// Writes another word in the place of the nth whole word that is `from`, in keys and texts.
+fn renamed(node: &mut Node, at: &mut usize, from: &str, to: &str) -> bool {
+    let mut other = |text: &str| {
+        let part = |c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c);
+        let found = text.split(part).scan(0, |from, word| {
+            let start = *from;
+            *from += word.len() + 1;
+            Some((start, word))
+        });
+        let (start, _) = { found }.find(|(_, word)| *word == from)?;
+        *at = at.checked_sub(1)?;
+        (*at == 0).then(|| [&text[..start], to, &text[start + from.len()..]].concat())
+    };
+    match &mut node.value {
+        Value::Text(text) => match other(text) {
+            Some(changed) => *text = changed,
+            None => return false,
+        },
+        Value::List(list) => return list.iter_mut().any(|part| renamed(part, at, from, to)),
+        Value::Map(map) => {
+            let found = map.keys().find_map(|key| Some((key.clone(), other(key)?)));
+            match found {
+                Some((key, changed)) => {
+                    let below = map.shift_remove(&key).unwrap_or_default();
+                    map.insert(changed, below);
+                }
+                None => return map.values_mut().any(|below| renamed(below, at, from, to)),
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Commands take an interface's index and tag for its name. A document that said so would be in
+/// force, and be printed with the name: it is refused, or waits for an interface of that name.
+#[test]
+fn documents_name_interfaces_by_their_names() {
+    const TAGS: &str = "set interface tag pg0 access\nset interface tag pg1 uplink";
+    let _one = ONE.lock();
+    let catalog = catalog().unwrap();
+    let (mut faults, mut tried_ones) = (Vec::new(), 0);
+    for (path, examples) in SETTERS {
+        for lines in *examples {
+            let mut router = Router::start();
+            let prepare = |router: &mut Router| {
+                router.run(PRELUDE);
+                router.run(TAGS);
+                let prepared = router.attempt(lines).is_ok();
+                router.settle();
+                prepared
+            };
+            if !prepare(&mut router) {
+                router.stop();
+                continue;
+            }
+            let before = router.dump();
+            for (name, others) in [("pg0", ["1", "access"]), ("pg1", ["2", "uplink"])] {
+                for other in others {
+                    for nth in 1.. {
+                        let mut root = before.root().clone();
+                        if !renamed(&mut root, &mut { nth }, name, other) {
+                            break;
+                        }
+                        let from = faults.len();
+                        let is_as_before = tried(&mut router, &before, root, &catalog, &mut faults);
+                        faults[from..].iter_mut().for_each(|f| *f = format!("-- {path}\n{f}"));
+                        tried_ones += 1;
+                        if is_as_before == Some(false) {
+                            router.restart();
+                            prepare(&mut router);
+                        }
+                    }
+                }
+            }
+            router.stop();
+        }
+    }
+    assert!(tried_ones > 300, "{tried_ones} were tried");
+    assert!(faults.is_empty(), "{} faults of {tried_ones}\n{}", faults.len(), faults.join("\n"));
+}
