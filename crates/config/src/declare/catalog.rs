@@ -1,6 +1,6 @@
 //! The catalog of all sections: checks documents, dumps them and turns them into items.
 
-use super::item::{Draft, Item, interface_key, named_interface, no_interface};
+use super::item::{Draft, Item, named_interface, no_interface};
 use super::node::Node;
 use super::part::{Part, take_out};
 use super::plan::{Plan, plan};
@@ -311,10 +311,14 @@ impl<C> Catalog<C> {
         }
         // A command would take an index or a tag as well, and the setting be another than written.
         for item in &draft.items {
-            let interfaces = item.needs.iter().filter_map(|key| named_interface(key));
-            for name in interfaces.filter(|name| !is_there(&doc, name)) {
+            let unknown = |key: &&String| {
+                let name = named_interface(key).filter(|name| !is_there(&doc, name));
+                name.filter(|_| !seen.contains_key(key.as_str())).is_some()
+            };
+            for key in item.needs.iter().filter(unknown) {
+                let name = named_interface(key).unwrap_or_default();
                 let wrong = problem_at(root, &item.path, no_interface(name));
-                draft.problems.push(wrong.absent(interface_key(name)));
+                draft.problems.push(wrong.absent(key));
             }
         }
         (draft.items, draft.problems)

@@ -312,11 +312,11 @@ impl<'a> Index<'a> {
         }
         let known: HashMap<Cow<'a, str>, usize> =
             all.iter().chain(&subs).map(|i| (i.name.clone(), 0)).collect();
-        // A TAP is an interface, whether one of that name is described or not.
-        let taps = [root.get("taps"), root.at(&[OURS, "taps"])];
-        let taps = taps.into_iter().flatten().flat_map(Node::entries);
+        // TAPs and tunnels are interfaces, whether one of that name is described or not.
+        let made = ["taps", "mpls-tunnels"].map(|table| root.at(&[OURS, table]));
+        let made = root.get("taps").into_iter().chain(made.into_iter().flatten());
         let mut known = known;
-        for (name, _) in taps {
+        for (name, _) in made.flat_map(Node::entries) {
             if known.insert(Cow::from(name), 0).is_none() {
                 all.push(Interface::new(Cow::from(name), None, None, ours));
             }
