@@ -141,13 +141,10 @@ pub fn verify(data: &[u8]) -> bool {
 /// The checksum of an IPv4 header without options, ignoring its checksum field.
 #[inline]
 pub fn ipv4_header(h: &[u8; 20]) -> u16 {
-    let mut sum = 0u32;
-    for (i, pair) in h.as_chunks::<2>().0.iter().enumerate() {
-        if i != 5 {
-            sum += u32::from(u16::from_be_bytes(*pair));
-        }
-    }
-    !fold(sum)
+    let mut h = *h;
+    h[10..12].fill(0);
+    let sum = h.as_chunks::<4>().0.iter().map(|w| u64::from(u32::from_ne_bytes(*w))).sum();
+    Checksum { sum, odd: false }.finish()
 }
 
 /// The sum of an IPv4 header without options, and that of its addresses and the 20 bytes after it:
