@@ -61,6 +61,7 @@ impl Ends<IPV4> for V4 {
     fn ordered(self, zone: u16, number: u8, ports: u32) -> (Key<IPV4>, bool) {
         ordered(zone, number, self.0, ports)
     }
+    #[inline]
     fn pseudo(self, number: u8, length: u32) -> Checksum {
         checksum::pseudo_v4(((self.0 >> 32) as u32).into(), (self.0 as u32).into(), number, length)
     }

@@ -181,6 +181,22 @@ impl<const W: usize> Batch<W> {
             self.len += 1;
         }
     }
+
+    /// Adds packets that cannot be tracked until there are `len`: those between the packets of a
+    /// family in a frame.
+    #[inline]
+    pub fn pad(&mut self, len: usize) {
+        if self.len < len {
+            self.add_invalid(len.min(ROOM));
+        }
+    }
+
+    #[inline(never)]
+    fn add_invalid(&mut self, len: usize) {
+        while self.len < len {
+            self.add([0; W], Headers::default());
+        }
+    }
 }
 
 impl Batch<IPV4> {
@@ -233,16 +249,6 @@ impl Batch<IPV6> {
         let at = self.len - 1;
         (self.keys[at], self.headers[at]) = read_ipv6(zone, l3, bytes, checks);
         self.fragments |= Fragment::<IPV6>::read(zone, l3).is_some();
-    }
-
-    /// Adds packets that cannot be tracked until there are `len`: those of other families that are
-    /// between packets of IPv6 in a frame.
-    pub fn pad(&mut self, len: usize) {
-        let len = len.min(ROOM);
-        for at in self.len..len {
-            (self.keys[at], self.headers[at]) = ([0; IPV6], Headers::default());
-        }
-        self.len = self.len.max(len);
     }
 }
 

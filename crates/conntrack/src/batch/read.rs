@@ -196,7 +196,7 @@ impl<const W: usize, E: Ends<W>> Ip<'_, W, E> {
             // Neither of them exists over the other family.
             protocol::ICMP | protocol::ICMPV6 => None,
             _ => {
-                let ports = if has_ports(number) { self.ports()? } else { 0 };
+                let ports = if has_ports(number) { Self::ports(l4)? } else { 0 };
                 if number == protocol::UDP && !self.udp_is_right(l4)? {
                     return None;
                 }
@@ -206,10 +206,10 @@ impl<const W: usize, E: Ends<W>> Ip<'_, W, E> {
         }
     }
 
-    /// Both ports; `None` if either is 0.
-    fn ports(&self) -> Option<u32> {
-        let (sport, dport) = self.packet.ports()?;
-        (sport != 0 && dport != 0).then_some(word(sport, dport))
+    /// Both ports of a header that has them; `None` if either is 0.
+    fn ports(l4: &[u8]) -> Option<u32> {
+        let ports = be32(l4.first_chunk::<4>()?, 0);
+        (ports as u16 != 0 && ports >> 16 != 0).then_some(ports)
     }
 
     fn udp_is_right(&self, l4: &[u8]) -> Option<bool> {
@@ -228,7 +228,7 @@ impl<const W: usize, E: Ends<W>> Ip<'_, W, E> {
     }
 
     fn tcp(&self, l4: &[u8]) -> Option<(Key<W>, Headers)> {
-        let ports = self.ports()?;
+        let ports = Self::ports(l4)?;
         let tcp = TcpView::parse(l4).ok()?;
         let payload = self.length.checked_sub(tcp.header_len())?;
         let pseudo = || self.ends.pseudo(protocol::TCP, self.length as u32);
