@@ -254,9 +254,11 @@ impl Engine {
         if part == Part::First {
             fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), now);
         }
-        let tuple = if walk.set.originals { batch.tuple(at) } else { None };
+        let tuple = walk.set.originals.then(|| batch.tuple(at));
         self.tracked = Some((ct.zone, W, tracked));
-        self.tuple = tuple;
+        if let Some(tuple) = tuple {
+            self.tuple = tuple;
+        }
         tracked
     }
 

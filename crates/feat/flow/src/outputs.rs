@@ -151,8 +151,15 @@ impl<'p> Outputs<'p> {
         }
     }
 
+    /// Sends a copy to the output so far, if there is one.
+    #[inline]
     fn send_pending(&mut self, cx: &mut NodeCx<'_>) {
-        let Some(to) = self.pending.take() else { return };
+        if let Some(to) = self.pending.take() {
+            self.send_copy(cx, to);
+        }
+    }
+
+    fn send_copy(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
         // Group frames are counted where copies of them leave.
         if self.packet.data().first().is_some_and(|b| b & 1 != 0) {
             self.packet.mark(Flags::MULTICAST);

@@ -224,34 +224,31 @@ impl Engine {
                 uniform.unwrap_or_else(|| of(frame.rx_if(at), frame.tx_if(at)));
             let data = frame.data(at);
             let l3 = key::read(rx_if.get(), data, frame.total_len(at), wide, &mut self.words[i]);
-            self.deep |= l3.is_none() && key::ends_in_tags(&self.words[i]);
-            let Some(set) = set else {
-                self.v4.batch.add([0; 2], Default::default());
-                continue;
-            };
+            if l3.is_none() {
+                self.deep |= key::ends_in_tags(&self.words[i]);
+            }
+            let Some(set) = set else { continue };
             if !tracks {
                 (tracks, self.zone) = (true, set.zone);
             }
-            match l3.and_then(|(at, ipv6)| Some((at, ipv6, data.get(at..)?))) {
-                Some((l3_at, ipv6, l3)) => {
-                    let offloaded = frame.flags().contains(Flags::OFFLOAD)
-                        && frame.meta(at).flags().contains(Flags::OFFLOAD);
-                    let verify = self.verify && !offloaded;
-                    let checks = Checks { network: self.verify, transport: verify };
-                    let bytes = frame.total_len(at) - l3_at;
-                    if !ipv6 {
-                        tracks_ipv4 = true;
-                        self.v4.batch.add_ipv4(self.zone, l3, bytes, checks);
-                    } else {
-                        self.v4.batch.add([0; 2], Default::default());
-                        if set.tracks_ipv6 {
-                            self.v6.batch.pad(i);
-                            self.v6.batch.add_ipv6(self.zone, l3, bytes, checks);
-                        }
-                    }
-                }
-                None => self.v4.batch.add([0; 2], Default::default()),
+            let Some((l3_at, ipv6)) = l3 else { continue };
+            let Some(l3) = data.get(l3_at..) else { continue };
+            let offloaded = frame.flags().contains(Flags::OFFLOAD)
+                && frame.meta(at).flags().contains(Flags::OFFLOAD);
+            let verify = self.verify && !offloaded;
+            let checks = Checks { network: self.verify, transport: verify };
+            let bytes = frame.total_len(at) - l3_at;
+            if !ipv6 {
+                tracks_ipv4 = true;
+                self.v4.batch.pad(i);
+                self.v4.batch.add_ipv4(self.zone, l3, bytes, checks);
+            } else if set.tracks_ipv6 {
+                self.v6.batch.pad(i);
+                self.v6.batch.add_ipv6(self.zone, l3, bytes, checks);
             }
+        }
+        if tracks {
+            self.v4.batch.pad(frame.len());
         }
         self.has_fragments = self.v4.batch.has_fragments() | self.v6.batch.has_fragments();
         if let Some(tracker) = self.tracker.as_ref().filter(|_| tracks) {
@@ -324,9 +321,10 @@ impl Engine {
         walk.tallies.0[self.place.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
         out.why = DROPPED_BY_RULE;
-        for (left, step) in (0..rule.steps.len()).rev().zip(&rule.steps) {
+        let (last, others) = rule.steps.split_last()?;
+        for step in others {
             let next = self.step(cx, walk, step, words, out);
-            if left == 0 || out.is_refused() {
+            if out.is_refused() {
                 return next;
             }
             if let Some(next) = next {
@@ -336,7 +334,7 @@ impl Engine {
                 self.table(cx, walk, next.table, &mut words, out);
             }
         }
-        None
+        self.step(cx, walk, last, words, out)
     }
 
     /// Applies a step of a rule. Returns the next table of a `ct`.
