@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::ports::Scheme;
 use crate::saved::{Header, RECORD, Saved};
 use crate::worker::{Nat, Outside, Sweep};
-use crate::{session, translate};
+use crate::{kernel, session, translate};
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use thalweg_fib::TableId;
@@ -95,7 +95,7 @@ fn pass(nat: &mut Nat, config: &Config, l3: &mut [u8], outside: bool, now: u32) 
         }
     }
     let Some(found) = found else { return };
-    let change = translate::change(nat, found);
+    let change = kernel::change(nat, found);
     if let Kind::Error(_) = parsed.kind {
         packet::rewrite_error(l3, &parsed, &change, !found.by_second());
     } else if packet::rewrite(l3, &parsed, &change, false) {

@@ -10,6 +10,7 @@ use thalweg_buffer::{Frame, Rows};
 use thalweg_fib::TableId;
 use thalweg_tables::flow::{Found, Millis};
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::packet::Change;
 use thalweg_wire::nat::tuple::{self, Key};
 
 /// TCP flags that open or close a connection.
@@ -100,34 +101,36 @@ pub(crate) fn gather(frame: &Frame, keys: &mut [Key], table: TableId, direction:
     }
 }
 
-/// The fields of a session that rewriting needs.
-#[derive(Clone, Copy)]
-struct Fast {
-    addresses: u64,
-    ports: u32,
-    l3: u16,
-    l4: u16,
+/// The change that a session makes to packets found by one of its keys.
+#[inline]
+pub(crate) fn change(nat: &mut Nat, found: Found) -> Change {
+    let (other, _, words) = nat.table.counterpart(found);
+    change_by(other, words[0], found.by_second())
 }
 
-/// The rewrite of a session on the fast path; `other` is its key for the opposite direction.
+/// The same by its key for the opposite direction and its first word; `second` tells which key was
+/// found.
 #[inline(always)]
-fn fast(other: &Key, word: u64, second: bool) -> Option<Fast> {
-    if word & (FAST_IN << u32::from(second)) == 0 {
-        return None;
-    }
+fn change_by(other: &Key, word: u64, second: bool) -> Change {
     let flip = if second { 0xffff } else { 0 };
-    Some(Fast {
+    Change {
         addresses: tuple::reversed_addresses(other),
         ports: tuple::reversed_ports(other),
         l3: word as u16 ^ flip,
         l4: (word >> 16) as u16 ^ flip,
-    })
+    }
+}
+
+/// The same of a session on the fast path.
+#[inline(always)]
+fn fast(other: &Key, word: u64, second: bool) -> Option<Change> {
+    (word & (FAST_IN << u32::from(second)) != 0).then(|| change_by(other, word, second))
 }
 
 /// Rewrites a TCP or UDP packet. Returns false and changes nothing if it opens or closes a
 /// connection.
 #[inline(always)]
-fn rewrite(h: &mut [u8], f: &Fast) -> bool {
+fn rewrite(h: &mut [u8], f: &Change) -> bool {
     let udp = h[9] == protocol::UDP;
     if !udp && h[33] & ENDS != 0 {
         return false;
@@ -202,7 +205,7 @@ pub(crate) fn one_flow(
 /// packets left because they open or close the connection. `None`, with nothing changed, if one is
 /// too short.
 #[inline(always)]
-fn rewrite_all<const UDP: bool>(frame: &mut Frame, f: &Fast) -> Option<(u64, u64, Rows)> {
+fn rewrite_all<const UDP: bool>(frame: &mut Frame, f: &Change) -> Option<(u64, u64, Rows)> {
     let (source, others) = (f.addresses << 32, f.addresses >> 32 | u64::from(f.ports) << 32);
     let (mut bytes, mut rest, mut left) = (0, Rows::NONE, 0);
     let n = frame.len() as u64;

@@ -87,6 +87,11 @@ impl<const DIRECTION: u8> Node for NatNode<DIRECTION> {
         self.0.frame(cx, frame, each)
     }
 
+    #[inline]
+    fn end(&mut self, cx: &mut NodeCx<'_>) {
+        self.0.end(cx);
+    }
+
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
     }

@@ -152,11 +152,6 @@ impl Session {
         s
     }
 
-    /// Checksum deltas towards the outside: over the addresses, and over addresses and ports.
-    #[inline(always)]
-    pub fn deltas(&self) -> (u16, u16) {
-        (self.words[0] as u16, (self.words[0] >> 16) as u16)
-    }
     /// TCP state.
     pub fn state(&self) -> u8 {
         (self.words[0] >> STATE) as u8

@@ -24,7 +24,7 @@ use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, PerWorker
 use thalweg_tables::flow::{FlowId, Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
-use thalweg_wire::nat::packet::{self, Change, Kind, Parsed};
+use thalweg_wire::nat::packet::{self, Kind, Parsed};
 use thalweg_wire::nat::tuple::{self, Key, MAX_TABLE, Tuple};
 
 mod once;
@@ -85,6 +85,8 @@ pub(crate) struct Translator {
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
     here: PerWorker<Nat>,
+    /// The worker's sessions, while the node runs.
+    nat: Option<Box<Nat>>,
     queue: HandOff,
     outcomes: Outcomes,
     worker: usize,
@@ -118,6 +120,7 @@ impl Translator {
             tables: cx.shared(),
             dpos: cx.shared(),
             here: cx.control.per_worker(),
+            nat: None,
             // Before all workers run, there is only the local queue.
             queue: cx.hand_off(queue),
             outcomes,
@@ -143,6 +146,15 @@ impl Translator {
         let one_table = tables.is_single();
         self.table = if one_table { TableId(0) } else { tables.fib_id(frame.rx_if(0)) };
         self.uniform = one_table || frame.rx() != Iface::Mixed && self.table.get() <= MAX_TABLE;
+        self.nat = cx.take_local(self.here);
+    }
+
+    /// Puts back what [`begin`](Self::begin) has taken.
+    #[inline]
+    pub(crate) fn end(&mut self, cx: &mut NodeCx<'_>) {
+        if let Some(nat) = self.nat.take() {
+            cx.put_local(self.here, nat);
+        }
     }
 
     /// The fast path.
@@ -169,7 +181,7 @@ impl Translator {
         {
             return FrameVerdict::PerPacket;
         }
-        let Some(mut nat) = cx.take_local(self.here) else { return FrameVerdict::PerPacket };
+        let Some(mut nat) = self.nat.take() else { return FrameVerdict::PerPacket };
         let config = self.config.load(cx.guard());
         let n = frame.len();
         frame.note_translations();
@@ -188,7 +200,7 @@ impl Translator {
         };
         let rest = done.rest;
         self.count_frame(&nat, frame, &done, one.is_some());
-        cx.put_local(self.here, nat);
+        self.nat = Some(nat);
         if rest.is_empty() {
             return FrameVerdict::Whole(Verdict::CONTINUE);
         }
@@ -201,7 +213,7 @@ impl Translator {
         if self.direction == Direction::Output && Parked::is(p.aux()) {
             p.set_aux(self.dpos.unpark(Parked(p.aux())).get());
         }
-        let Some(mut nat) = cx.take_local(self.here) else { return self.without_state(cx, &p) };
+        let Some(mut nat) = self.nat.take() else { return self.without_state(cx, &p) };
         p.note_translation();
         self.counted = NOT_COUNTED;
         let mut verdict = self.one(cx, &mut nat, &mut p);
@@ -219,7 +231,7 @@ impl Translator {
                 }
             }
         }
-        cx.put_local(self.here, nat);
+        self.nat = Some(nat);
         verdict
     }
 
@@ -527,7 +539,7 @@ impl Translator {
         self.counted = position(self.counts_as_outside(outside), slow, what);
         let partial =
             p.may_have_flags() && p.flags().contains(Flags::OFFLOAD) && p.meta().offload.needs_csum;
-        let change = change(nat, found);
+        let change = kernel::change(nat, found);
         let bytes = p.total_len() as u64;
         let l3 = p.data_mut();
         let marks = session::marks(nat.table.rest(flow));
@@ -750,20 +762,6 @@ impl Translator {
         table != t.table
             && tables.resolve_in(&self.dpos, TableId(table), t.src.to_bits()).kind == DpoKind::MISS
     }
-}
-
-/// The change that a session makes to packets found by one of its keys.
-#[inline]
-pub(crate) fn change(nat: &Nat, found: Found) -> Change {
-    let (inside, outside) = nat.keys(found.flow());
-    let (l3, l4) = nat.session(found.flow()).deltas();
-    let back = |key: &Key| (tuple::reversed_addresses(key), tuple::reversed_ports(key));
-    if found.by_second() {
-        let (addresses, ports) = back(&inside);
-        return Change { addresses, ports, l3: !l3, l4: !l4 };
-    }
-    let (addresses, ports) = back(&outside);
-    Change { addresses, ports, l3, l4 }
 }
 
 /// Counts a packet, updates the TCP state, and restarts the timeout.

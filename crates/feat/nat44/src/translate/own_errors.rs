@@ -1,6 +1,6 @@
 //! ICMP errors of the router itself about translated packets: what they quote is restored.
 
-use super::change;
+use crate::kernel;
 use crate::session;
 use crate::worker::Nat;
 use thalweg_feat_ip4::tables::Tables;
@@ -79,7 +79,7 @@ fn undo(nat: &mut Nat, l3: &mut [u8], way: Way<'_>, now: Millis) -> Option<Found
         let sent = if found.by_second() { inside } else { outside };
         (Tuple::of(&sent).table == way.from.get()).then_some(found)
     })?;
-    let change = change(nat, found);
+    let change = kernel::change(nat, found);
     packet::rewrite_error(l3, &parsed, &change, false);
     Some(found)
 }
