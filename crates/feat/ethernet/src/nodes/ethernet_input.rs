@@ -207,6 +207,13 @@ impl EthernetInput {
         let known = self.types.load(guard).get(u16::from_be_bytes(kind));
         let Some(next) = known.map(Verdict::node) else { return FrameVerdict::PerPacket };
         let of = |rx_if: SwIfIndex| (rx_if, plain_pattern(table.get(rx_if), kind));
+        let are_plain = frame.long_heads().is_some_and(|mut heads| {
+            frame.rx_runs().all(|(rx_if, n)| of(rx_if).1.matches_all(heads.by_ref().take(n)))
+        });
+        if are_plain {
+            frame.pull_all(HEADER as u16, Rows::NONE);
+            return FrameVerdict::Whole(next);
+        }
         let mut last = of(frame.rx_if(0));
         let rest = Rows::of(frame.heads().enumerate().map(|(i, head)| {
             let rx_if = frame.rx_if(i as u8);
@@ -216,9 +223,6 @@ impl EthernetInput {
             !last.1.matches(head)
         }));
         frame.pull_all(HEADER as u16, rest);
-        if rest.is_empty() {
-            return FrameVerdict::Whole(next);
-        }
         each[..frame.len()].fill(next);
         FrameVerdict::Each(rest)
     }
@@ -290,13 +294,12 @@ impl EthernetInput {
         }
         let (mut rest, mut rx_ifs) = (Rows::NONE, [port; FRAME_SIZE]);
         for (i, (head, len)) in frame.long_heads::<TWO_TAGS>()?.zip(frame.lengths()).enumerate() {
-            let [a, b, c, d, e, f, ..] = *head;
             let sw_if = subs.find_one(head);
             let row = table.get(sw_if);
             let is_ours = sw_if != LOCAL_IF
                 && row.admin_up & row.mode_input.is_none() & row.carries_packets
-                && [a, b, c, d, e, f] == row.mac.0
-                && [head[ONE_TAG - 2], head[ONE_TAG - 1]] == kind
+                && head[..6] == row.mac.0
+                && head[ONE_TAG - 2..ONE_TAG] == kind
                 && !cx.input_taps_wait(sw_if, 1)
                 && !(are_features && cx.has_input_features(sw_if));
             if is_ours {
