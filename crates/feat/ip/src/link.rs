@@ -111,12 +111,11 @@ impl<P: Packets> Link<P> {
     #[inline(never)]
     fn name_senders(&self, frame: &mut Frame, rest: Rows) {
         let mut senders = [LOCAL_IF; FRAME_SIZE];
-        for (i, (to, dpo)) in senders.iter_mut().zip(frame.aux()).enumerate() {
-            let i = i as u8;
-            *to = match rest.contains(i) {
-                true => frame.tx_if(i),
-                false => self.dpos.get(Dpo(*dpo)).state().tx_if(),
-            };
+        for (to, dpo) in senders.iter_mut().zip(frame.aux()) {
+            *to = self.dpos.get(Dpo(*dpo)).state().tx_if();
+        }
+        for i in rest.iter() {
+            senders[usize::from(i)] = frame.tx_if(i);
         }
         frame.set_tx_each(&senders);
     }

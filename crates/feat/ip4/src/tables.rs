@@ -79,9 +79,9 @@ impl Tables {
     /// Table of all packets of a frame, if they share one.
     #[inline(never)]
     pub(crate) fn fib_of_all(&self, frame: &Frame) -> Option<Option<&Fib>> {
-        let mut all = frame.rx_runs().map(|(rx_if, _)| self.interface(rx_if).fib);
-        let first = all.next()?;
-        let same = self.is_single() || all.all(|fib| fib == first);
+        let of = |rx_if| self.interface(rx_if).fib;
+        let first = of(frame.rx_if(0));
+        let same = self.is_single() || frame.rx_runs().all(|(rx_if, _)| of(rx_if) == first);
         same.then(|| self.fibs.get(usize::from(first)))
     }
     /// Resolves a destination for packets received on an interface; of a load balance, its first

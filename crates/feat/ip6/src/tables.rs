@@ -58,9 +58,9 @@ impl Tables {
     /// Table of all packets of a frame, if they share one.
     #[inline(never)]
     pub(crate) fn fib_of_all(&self, frame: &Frame) -> Option<Option<&Fib>> {
-        let mut all = frame.rx_runs().map(|(rx_if, _)| self.interface(rx_if));
-        let first = all.next()?;
-        let same = self.fibs.len() == 1 || all.all(|fib| fib == first);
+        let first = self.interface(frame.rx_if(0));
+        let one = self.fibs.len() == 1;
+        let same = one || frame.rx_runs().all(|(rx_if, _)| self.interface(rx_if) == first);
         same.then(|| self.fibs.get(first))
     }
     /// Returns the interface by which what a tunnel brings into a table is treated as received.
