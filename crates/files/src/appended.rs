@@ -1,6 +1,6 @@
 //! Files that grow, and that others move away meanwhile.
 
-use crate::client::{self, Kind};
+use crate::client::{self, Kind, Reserved};
 use crate::{FileError, append};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Appended {
     file: File,
     path: PathBuf,
-    /// Kind of the file, if a client has named it.
-    kind: Option<&'static Kind>,
+    /// Kind of the file, if a client has named it, and its reservation.
+    client: Option<(&'static Kind, Reserved)>,
 }
 
 impl Appended {
@@ -23,7 +23,7 @@ impl Appended {
     /// # Errors
     /// The errors of [`append`].
     pub fn open(path: &Path) -> Result<Appended, FileError> {
-        Ok(Appended { file: append(path)?, path: path.to_owned(), kind: None })
+        Ok(Appended { file: append(path)?, path: path.to_owned(), client: None })
     }
 
     /// Opens or creates a file that a client of the router has named.
@@ -32,7 +32,8 @@ impl Appended {
     /// The errors of [`client::append`].
     pub fn of_client(path: &Path, kind: &'static Kind) -> Result<Appended, FileError> {
         let file = client::append(path, kind)?;
-        Ok(Appended { file, path: path.to_owned(), kind: Some(kind) })
+        let client = Some((kind, client::reserve(path, kind)?));
+        Ok(Appended { file, path: path.to_owned(), client })
     }
 
     /// Opens the file again if its name leads to another one. If that fails, the old one goes on.
@@ -41,8 +42,8 @@ impl Appended {
         if inode(std::fs::symlink_metadata(&self.path)) == inode(self.file.metadata()) {
             return;
         }
-        let again = match self.kind {
-            Some(kind) => client::append(&self.path, kind),
+        let again = match &self.client {
+            Some((kind, _)) => client::append(&self.path, kind),
             None => append(&self.path),
         };
         if let Ok(file) = again {

@@ -8,7 +8,8 @@
 //! - anything below the directories that it names,
 //! - except for packets and requests that others have sent, anything below those of the router.
 //!
-//! No link is followed on the way there, and a file is replaced only by one of its kind.
+//! No link is followed on the way there, and a file is replaced only by one of its kind. What the
+//! router itself writes to again and again is [reserved](reserve) for it.
 
 use crate::write::{PASSING, Spot, directory, fill, no_directory};
 use crate::{FileError, Replacement, at, is_private, open, read_all, wrong};
@@ -20,7 +21,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Directory in which everyone may make files, and clients may name some.
 pub const FOR_ALL: &str = "/tmp";
@@ -107,7 +108,54 @@ fn walk(top: &Path, rest: &Path) -> io::Result<OwnedFd> {
 }
 
 fn spot(path: &Path, kind: &Kind) -> Result<Spot, FileError> {
-    place(path, kind, ALLOWED.get())
+    let spot = place(path, kind, ALLOWED.get())?;
+    let full = std::path::absolute(path).map_err(at("write", path))?;
+    let all = reserved();
+    match all.iter().find(|(at, by)| *at == full && by.name != kind.name) {
+        Some((_, by)) => {
+            let text = format!("the router writes {} there: name another file", by.name);
+            Err(at("write", path)(wrong(text)))
+        }
+        None => Ok(spot),
+    }
+}
+
+/// Files that parts of the router write to again and again.
+static RESERVED: Mutex<Vec<(PathBuf, &'static Kind)>> = Mutex::new(Vec::new());
+
+fn reserved() -> MutexGuard<'static, Vec<(PathBuf, &'static Kind)>> {
+    // No list is left half changed.
+    RESERVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file that is for one kind of content as long as this exists.
+#[derive(Debug)]
+pub struct Reserved(PathBuf, &'static Kind);
+
+/// Has no client write another kind of content to a file that the router will write to later. The
+/// same kind may be reserved several times.
+///
+/// # Errors
+/// If clients may not write there, or it is reserved for another kind.
+pub fn reserve(path: &Path, kind: &'static Kind) -> Result<Reserved, FileError> {
+    spot(path, kind)?;
+    Ok(reserve_own(path, kind))
+}
+
+/// Like [`reserve`], for a file that no client has named.
+#[must_use]
+pub fn reserve_own(path: &Path, kind: &'static Kind) -> Reserved {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    reserved().push((full.clone(), kind));
+    Reserved(full, kind)
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut all = reserved();
+        let own = all.iter().position(|(at, kind)| *at == self.0 && kind.name == self.1.name);
+        own.map(|at| all.swap_remove(at));
+    }
 }
 
 /// Checks that clients may name a file, e.g. of a socket, that something else opens.
@@ -256,6 +304,32 @@ mod tests {
 
     fn refused(path: &Path, kind: &Kind, allowed: &Path) -> String {
         place(path, kind, Some(&own(allowed))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_the_router_writes_to_is_left_to_it() {
+        static OTHER: Kind = Kind { name: "a log", magic: &[], is_foreign: false };
+        static SAVED: Kind = Kind { name: "a file of sessions", magic: &[], is_foreign: false };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let twice = [reserve(&path, &SAVED).unwrap(), reserve(&path, &SAVED).unwrap()];
+        let [first, second] = twice;
+        drop(first);
+        for refused in [
+            replace(&path, &OTHER, b"x").map(drop),
+            append(&dir.path().join("./a"), &OTHER).map(drop),
+            write_new(&path, &OTHER, b"x").map(drop),
+            reserve(&path, &OTHER).map(drop),
+        ] {
+            let text = refused.unwrap_err().to_string();
+            assert!(text.contains("the router writes a file of sessions there"), "{text}");
+        }
+        replace(&path, &SAVED, b"x").unwrap();
+        drop(second);
+        let log = crate::Appended::of_client(&path, &OTHER).unwrap();
+        assert!(replace(&path, &SAVED, b"x").is_err());
+        drop(log);
+        replace(&path, &SAVED, b"x").unwrap();
     }
 
     #[test]

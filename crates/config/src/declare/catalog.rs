@@ -310,7 +310,7 @@ impl<C> Catalog<C> {
             }
         }
         // A command would take an index or a tag as well, and the setting be another than written.
-        for item in &draft.items {
+        for item in draft.items.iter().filter(|item| !item.may_wait) {
             let unknown = |key: &&String| {
                 let name = named_interface(key).filter(|name| !is_there(&doc, name));
                 name.filter(|_| !seen.contains_key(key.as_str())).is_some()

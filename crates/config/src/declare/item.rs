@@ -74,6 +74,7 @@ pub struct Item {
     pub(crate) attribute: bool,
     pub(crate) recreate: bool,
     pub(crate) sticky: bool,
+    pub(crate) may_wait: bool,
     pub(crate) with: Option<String>,
     pub(crate) claims: Option<String>,
     pub(crate) implicit: bool,
@@ -99,6 +100,7 @@ impl Item {
             attribute: false,
             recreate: false,
             sticky: false,
+            may_wait: false,
             with: None,
             claims: None,
             implicit: false,
@@ -124,6 +126,14 @@ impl Item {
     #[must_use]
     pub fn order(mut self, order: u32) -> Item {
         self.order = order;
+        self
+    }
+
+    /// Marks it as something that may name interfaces which come later: a document need not
+    /// describe them.
+    #[must_use]
+    pub fn may_wait(mut self) -> Item {
+        self.may_wait = true;
         self
     }
 

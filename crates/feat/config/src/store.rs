@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use thalweg_config::declare::MAX_TEXT;
+use thalweg_files::client::{self, Kind, Reserved};
 use thalweg_files::{FileError, Replacement};
 
 /// Maximum number of revisions kept.
@@ -37,7 +38,11 @@ pub struct Store {
     file: PathBuf,
     /// Held while saving: two at once would choose the same number.
     saving: Arc<Mutex<()>>,
+    _reserved: Arc<Reserved>,
 }
+
+/// Documents, in the router's own file and elsewhere.
+pub(crate) static DOCUMENT: Kind = Kind { name: "a configuration", magic: &[], is_foreign: false };
 
 /// Reads a configuration file.
 ///
@@ -68,7 +73,8 @@ impl Store {
     pub fn new(file: impl Into<PathBuf>) -> Store {
         let file = file.into();
         let file = std::path::absolute(&file).unwrap_or(file);
-        Store { file, saving: Arc::default() }
+        let reserved = Arc::new(client::reserve_own(&file, &DOCUMENT));
+        Store { file, saving: Arc::default(), _reserved: reserved }
     }
 
     /// The file.

@@ -150,7 +150,8 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
             let command = format!("flow add {set} {text}");
             let path = format!("{}[{n}]", found.path);
             let item = Item::new(rank::SERVICE, format!("flow {set} {left}"), path, command);
-            let mut item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
+            let item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
+            let mut item = item.may_wait();
             for word in asked.0.into_inner() {
                 match named.get(&*word) {
                     Some(names) => {

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged, Ip4, Version};
 use thalweg_fib::TableId;
+use thalweg_files::client::Reserved;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
@@ -133,6 +134,8 @@ pub struct Nat44 {
     collector: Option<(Target, u32)>,
     /// File that sessions are saved to, and the interval in seconds.
     saving: Option<(PathBuf, u32)>,
+    /// Nothing else is written to that file.
+    saving_to: Option<Reserved>,
     /// Number of changes of `saving`.
     saving_turn: u64,
     /// Saved sessions that have no place yet.
@@ -178,6 +181,7 @@ impl Nat44 {
             log: None,
             collector: None,
             saving: None,
+            saving_to: None,
             saving_turn: 0,
             waiting: Waiting::default(),
             mappings: BTreeMap::new(),
@@ -273,8 +277,12 @@ impl Nat44 {
         self.saving_turn
     }
     /// Sets where sessions are saved. Returns the number of the change.
-    pub(crate) fn set_saving(&mut self, to: Option<(PathBuf, u32)>) -> u64 {
-        self.saving = to;
+    pub(crate) fn set_saving(
+        &mut self,
+        to: Option<(PathBuf, u32)>,
+        reserved: Option<Reserved>,
+    ) -> u64 {
+        (self.saving, self.saving_to) = (to, reserved);
         self.saving_turn += 1;
         self.saving_turn
     }
@@ -389,7 +397,7 @@ pub fn disable(c: &mut Control) {
         nat.owners.clear();
         nat.collector = None;
         (nat.refuse, nat.per_host) = (false, 0);
-        nat.set_saving(None);
+        nat.set_saving(None, None);
         nat.waiting = Waiting::default();
         if let Some(log) = nat.log.take() {
             log.end();

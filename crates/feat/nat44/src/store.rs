@@ -3,7 +3,6 @@
 //! A separate thread reads and writes the file. The thread sends requests to workers through the
 //! main thread, a slice of sessions at a time, so that neither waits for the disk.
 
-use crate::log::Target;
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::restore::Restored;
 use crate::saved::{self, FormatError, Header, RECORD, Saved};
@@ -39,7 +38,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 const BUFFER: usize = 1 << 18;
 
 /// Files of sessions.
-const SESSIONS: Kind =
+static SESSIONS: Kind =
     Kind { name: "a file of nat44 sessions", magic: &[&saved::MAGIC], is_foreign: false };
 
 /// Errors of saving and restoring.
@@ -61,9 +60,6 @@ pub enum StoreError {
         /// The error.
         source: FormatError,
     },
-    /// Sessions are logged to the file.
-    #[error("{} is the file of the log (`nat44 log'): save to another file", .0.display())]
-    Log(PathBuf),
     /// NAT44 is disabled.
     #[error("nat44 is disabled; `nat44 plugin enable` enables it")]
     Disabled,
@@ -395,26 +391,23 @@ fn read_all(
 /// Checks that sessions can be saved to a file: a periodic save would find that out much later.
 ///
 /// # Errors
-/// If its directory does not exist or cannot be written to, another kind of file is there, or
-/// sessions are logged to it.
-pub fn check(c: &Control, file: &Path) -> Result<(), StoreError> {
-    let nat = c.state::<Nat44>();
-    if nat.borrow().log().is_some_and(|log| log.target == Target::File(file.to_owned())) {
-        return Err(StoreError::Log(file.to_owned()));
-    }
+/// If its directory does not exist or cannot be written to, another kind of file is there, or the
+/// router writes something else to it.
+pub fn check(file: &Path) -> Result<(), StoreError> {
     Ok(client::replacement(file, &SESSIONS).map(drop)?)
 }
 
 /// Saves sessions periodically, or stops doing so.
 ///
 /// # Errors
-/// [`StoreError::Disabled`].
+/// [`StoreError::Disabled`], or if the router writes something else to the file.
 pub fn save_every(c: &mut Control, what: Option<(PathBuf, u32)>) -> Result<(), StoreError> {
     let nat = c.state::<Nat44>();
     if what.is_some() && nat.borrow().sessions().is_none() {
         return Err(StoreError::Disabled);
     }
-    let turn = nat.borrow_mut().set_saving(what.clone());
+    let kept = what.as_ref().map(|(file, _)| client::reserve(file, &SESSIONS)).transpose()?;
+    let turn = nat.borrow_mut().set_saving(what.clone(), kept);
     let Some((file, seconds)) = what else { return Ok(()) };
     let busy = Rc::new(Cell::new(false));
     c.every(Duration::from_secs(u64::from(seconds)), move |c| {

@@ -1,12 +1,12 @@
 //! `config save`: saves the running configuration.
 
 use crate::manager::{self, ConfigError, Manager, failed};
-use crate::store::Store;
+use crate::store::{DOCUMENT, Store};
 use crate::work::{self, View};
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::Document;
-use thalweg_files::client::{self, Kind};
+use thalweg_files::client;
 use thalweg_graph::Control;
 
 /// `config save`
@@ -14,9 +14,6 @@ pub struct ConfigSave;
 
 /// The command.
 pub static COMMAND: ConfigSave = ConfigSave;
-
-/// Documents elsewhere than in the router's own file.
-const DOCUMENT: Kind = Kind { name: "a configuration", magic: &[], is_foreign: false };
 
 /// Place to save at.
 enum Target {

@@ -51,7 +51,7 @@ impl Command<Control> for Nat44Save {
         let seconds = args.number("seconds", 1, 86_400)? as u32;
         let restores = args.keyword("restore");
         args.end()?;
-        store::check(c, &file).map_err(stored)?;
+        store::check(&file).map_err(stored)?;
         // A file that the router saves to is older than its sessions by now.
         let is_own = c.state::<Nat44>().borrow().saving().is_some_and(|(to, _)| *to == file);
         if restores && !is_own {
