@@ -101,6 +101,8 @@ struct Twin {
     refused: BTreeSet<Prefixed>,
     /// Neighbours that the interface has from the twin, as Linux has written them.
     neighbours: BTreeSet<IpAddr>,
+    /// MAC addresses of neighbours that the kernel has, as it was heard last.
+    macs: BTreeMap<IpAddr, MacAddr>,
 }
 
 impl Twin {
@@ -120,6 +122,7 @@ impl Twin {
             found: BTreeSet::new(),
             refused: BTreeSet::new(),
             neighbours: BTreeSet::new(),
+            macs: BTreeMap::new(),
         }
     }
 }
