@@ -231,9 +231,12 @@ lab_test! {
                                set interface ip address test1 192.0.2.1/24")?;
         p.ns.ip("address add 192.0.2.2/24 dev e0")?;
         p.until("refused", |p| sync::counters(&p.lab.c).not_taken == 1);
+        let shown = p.lab.cli("show lcp");
+        assert!(shown.contains("test0 does not take address 192.0.2.2/24 of its twin: "), "{shown}");
+        // Nothing happens to the twin.
         p.lab.ok("set interface ip address del test1 192.0.2.1/24");
-        p.ns.ip("link set e0 mtu 1300")?;
         p.until("taken", |p| p.has("192.0.2.2/24"));
+        assert!(!p.lab.cli("show lcp").contains("does not take"));
         assert!(p.linux().contains("192.0.2.2/24"));
         assert_eq!(sync::counters(&p.lab.c).not_taken, 1);
         Ok(())
