@@ -38,8 +38,7 @@ fn line(pair: &PairView) -> String {
 
 fn row(c: &Control, pair: &PairView) -> serde_json::Value {
     let refused = sync::refused(c, pair.pair.phy).into_iter();
-    let refused: Vec<_> =
-        refused.map(|(what, why)| json!({ "what": what, "why": why })).collect();
+    let refused: Vec<_> = refused.map(|(what, why)| json!({ "what": what, "why": why })).collect();
     let punted: Map<String, serde_json::Value> = Class::ALL
         .iter()
         .zip(pair.punted)
