@@ -12,6 +12,10 @@
 //! them. An order for a neighbour takes back what was reported about it before, and its entry is
 //! looked at after the order.
 
+#[cfg(test)]
+mod tests;
+
+use crate::backoff::Backoff;
 use crate::{Namespace, NamespaceError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -21,6 +25,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{
     Group, Link, LinkAddress, LinkSettings, Neighbour, Notice, Notices, Port, Protocol,
@@ -179,6 +184,9 @@ struct Shared {
     announced: bool,
     counters: MirrorCounters,
     ended: bool,
+    /// The socket has failed, as a test has it.
+    #[cfg(test)]
+    has_failed: bool,
 }
 
 #[derive(Debug)]
@@ -216,26 +224,7 @@ impl Mirror {
     ) -> Result<Mirror, MirrorError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| MirrorError::System("make an eventfd", e.into()))?;
-        let open = || -> io::Result<(Notices, Port)> {
-            let groups = [
-                Group::Links,
-                Group::Neighbours,
-                Group::Ip4Addresses,
-                Group::Ip6Addresses,
-                Group::LabelInputs,
-            ];
-            let notices = Notices::open(&groups)?;
-            notices.set_receive_buffer(WAITING_BYTES);
-            let port = Port::open(Protocol::Route)?;
-            port.set_strict(true);
-            Ok((notices, port))
-        };
-        let sockets = match namespace {
-            Some(namespace) => namespace.run(open)?,
-            None => open(),
-        };
-        let (notices, port) =
-            sockets.map_err(|e| MirrorError::System("open a netlink socket", e))?;
+        let (notices, port) = sockets(namespace)?;
         let room = Arc::new(Room { shared: Mutex::default(), wake });
         let inside = namespace.map(Namespace::try_clone).transpose();
         let inside = inside.map_err(|e| MirrorError::System("keep a namespace", e))?;
@@ -250,6 +239,7 @@ impl Mirror {
             unlisted: BTreeSet::new(),
             heard: BTreeMap::new(),
             unsearched: false,
+            backoff: Backoff::default(),
         };
         let thread = std::thread::Builder::new().name("mirror".into());
         let started = thread.spawn(move || worker.run(announce));
@@ -371,6 +361,31 @@ struct Worker {
     heard: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
     /// Links on others wait to be listed.
     unsearched: bool,
+    /// The next attempt to open the sockets, once they have failed.
+    backoff: Backoff,
+}
+
+/// Opens the sockets of a mirror in a namespace, or in the calling thread's.
+fn sockets(namespace: Option<&Namespace>) -> Result<(Notices, Port), MirrorError> {
+    let open = || -> io::Result<(Notices, Port)> {
+        let groups = [
+            Group::Links,
+            Group::Neighbours,
+            Group::Ip4Addresses,
+            Group::Ip6Addresses,
+            Group::LabelInputs,
+        ];
+        let notices = Notices::open(&groups)?;
+        notices.set_receive_buffer(WAITING_BYTES);
+        let port = Port::open(Protocol::Route)?;
+        port.set_strict(true);
+        Ok((notices, port))
+    };
+    let sockets = match namespace {
+        Some(namespace) => namespace.run(open)?,
+        None => open(),
+    };
+    sockets.map_err(|e| MirrorError::System("open a netlink socket", e))
 }
 
 impl Worker {
@@ -390,7 +405,11 @@ impl Worker {
             self.dirty.extend(orders.keys());
             let refused = self.obey(orders);
             self.move_neighbours(&moved);
-            let all_taken = self.listen();
+            let mut all_taken = self.listen();
+            if self.has_failed() {
+                all_taken = true;
+                self.reopen();
+            }
             self.look(refused);
             self.list_neighbours();
             self.list_above();
@@ -403,12 +422,49 @@ impl Worker {
         }
     }
 
+    fn has_failed(&self) -> bool {
+        #[cfg(test)]
+        if self.room.lock().has_failed {
+            return true;
+        }
+        self.notices.have_failed()
+    }
+
+    /// Opens the sockets again after they have failed, ever more rarely, and asks for all: it is as
+    /// after an overrun.
+    fn reopen(&mut self) {
+        if self.backoff.left().is_none() {
+            self.backoff.fail();
+        }
+        if !self.backoff.is_due() {
+            return;
+        }
+        match sockets(self.inside.as_ref()) {
+            Ok((notices, port)) => {
+                (self.notices, self.port) = (notices, port);
+                self.backoff.succeed();
+                let mut shared = self.room.lock();
+                shared.counters.overruns += 1;
+                self.dirty.extend(shared.watched.keys());
+                self.unlisted.extend(shared.watched.keys());
+                self.unsearched = true;
+                tracing::info!("the kernel's changes are seen again");
+            }
+            Err(_) => _ = self.backoff.fail(),
+        }
+    }
+
     /// Waits for a notice or an order, and not for long if the kernel has not answered.
     fn wait(&self) {
         let (notices, wake) = (self.notices.as_fd(), self.room.wake.as_fd());
-        let mut fds = [PollFd::new(&notices, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)];
+        let mut fds = [PollFd::new(&wake, PollFlags::IN), PollFd::new(&notices, PollFlags::IN)];
+        // A socket that has failed is ready at once.
+        let listened_to = if self.has_failed() { 1 } else { 2 };
         let answered = self.dirty.is_empty() && self.unlisted.is_empty() && !self.unsearched;
-        let _ = poll(&mut fds, if answered { None } else { Some(&RETRY) });
+        let again = self.backoff.left().map(|left| left.max(Duration::from_millis(1)));
+        let again = again.and_then(|again| Timespec::try_from(again).ok());
+        let most = again.or(if answered { None } else { Some(RETRY) });
+        let _ = poll(&mut fds[..listened_to], most.as_ref());
         let _ = rustix::io::read(&self.room.wake, &mut [0; 8]);
     }
 

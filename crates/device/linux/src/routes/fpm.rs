@@ -11,6 +11,7 @@ use super::shadow::Shadow;
 use super::types::Limits;
 use super::{Cause, Resync, Room, Routes, Shared, wake};
 use crate::Namespace;
+use crate::backoff::Backoff;
 use crate::mirror::MirrorError;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,9 +195,18 @@ struct Worker {
 
 impl Worker {
     fn run(mut self, inside: Option<Namespace>, announce: impl Fn() -> bool) {
-        if let Some(Err(e)) = inside.map(|inside| inside.enter()) {
-            tracing::error!("FPM: namespace `{}' is not entered: {e}", self.name);
-            return;
+        let mut backoff = Backoff::default();
+        while let Some(Err(e)) = inside.as_ref().map(Namespace::enter) {
+            if backoff.fail() {
+                tracing::error!("FPM: namespace `{}' is not entered for now: {e}", self.name);
+            }
+            self.room.lock().counters.restarts += 1;
+            while !backoff.is_due() {
+                if self.room.lock().ended {
+                    return;
+                }
+                self.room.wait(&[], backoff.left());
+            }
         }
         loop {
             let offers = {

@@ -4,10 +4,14 @@
 
 use super::shadow::{Offer, Shadow};
 use super::types::{Limits, Visited};
+use super::{Cause, RouteCounters, Routes};
+use crate::Namespace;
+use anyhow::ensure;
 use thalweg_netlink::fib::{NextHopMessage, Placing, RouteMessage};
 use thalweg_netlink::label::LabelMessage;
 use thalweg_netlink::wire::{Header, Writer};
-use thalweg_testkit::processor_time;
+use thalweg_netns::{LinkOptions, Netns, WAIT_LIMIT, veth, wait_until};
+use thalweg_testkit::{lab_test, processor_time};
 
 fn message(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut message = Vec::new();
@@ -392,4 +396,32 @@ fn a_hop_that_goes_is_the_one_with_its_labels() {
     let Some(super::Used { hops: super::Hops::These(hops), .. }) = &taken[0].now else { panic!() };
     assert_eq!(hops.len(), 1);
     assert_eq!(hops[0].labels[..], (100_u32 << 12).to_be_bytes());
+}
+
+lab_test! {
+    /// Routes that change while nobody hears the kernel are there once somebody does again.
+    fn sockets_that_fail_are_opened_again() {
+        let (ns, other) = (Netns::new("routes")?, Netns::new("other")?);
+        veth((&ns, "twin", &LinkOptions::default()), (&other, "peer", &LinkOptions::default()))?;
+        ns.ip("address add 10.0.0.1/24 dev twin")?;
+        ns.ip("route add 192.0.2.1 via 10.0.0.2")?;
+        let place = Namespace::open(&ns.path().display().to_string())?;
+        let routes = Routes::start(Some(&place), Limits::default(), 1 << 20, || true)?;
+        let until = |what: &str, is: &dyn Fn() -> bool| {
+            wait_until(WAIT_LIMIT, what, || is().then_some(()))
+        };
+        let has = |n: u8| routes.find(&[254], ([192, 0, 2, n].into(), 32)).is_some();
+        until("the first list", &|| routes.state().complete && has(1))?;
+        routes.0.lock().faults = 3;
+        ns.ip("route add 192.0.2.2 via 10.0.0.2")?;
+        ns.ip("route del 192.0.2.1 via 10.0.0.2")?;
+        let is_again = |c: &RouteCounters| c.last.is_some_and(|l| l.cause == Cause::Failure);
+        until("a list", &|| is_again(&routes.state().counters))?;
+        ensure!(has(2) && !has(1));
+        // Each fault has one attempt to go on.
+        assert_eq!((routes.state().counters.restarts, routes.0.lock().faults), (3, 0));
+        ns.ip("route add 192.0.2.3 via 10.0.0.2")?;
+        until("a notice", &|| has(3))?;
+        Ok(())
+    }
 }

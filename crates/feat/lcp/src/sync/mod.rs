@@ -157,6 +157,8 @@ pub(crate) struct Sync {
     taken: BTreeMap<SwIfIndex, virtuals::Taken>,
     /// Interfaces that have refused something of their twins.
     refusing: BTreeSet<SwIfIndex>,
+    /// Interfaces whose twins are there, and not followed: a mirror did not start.
+    unattached: BTreeSet<SwIfIndex>,
     /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
     waiting: BTreeMap<SwIfIndex, String>,
     /// One is being made: its twin is there.
@@ -228,6 +230,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event: &FoundDisplaced| displaced(c, event.sw_if));
     c.every(AGAIN, |c| {
         vlans::try_again(c);
+        attach_again(c);
         true
     });
 }
@@ -374,7 +377,9 @@ fn attach(c: &mut Control, pair: &Pair) {
             Ok(mirror) => _ = sync.borrow_mut().mirrors.insert(at.0, (name, mirror)),
             Err(e) => {
                 let interface = c.interface_name(pair.phy);
-                tracing::error!("{interface} and {} do not follow each other: {e}", pair.name);
+                if sync.borrow_mut().unattached.insert(pair.phy) {
+                    tracing::error!("{interface} and {} do not follow each other: {e}", pair.name);
+                }
                 return;
             }
         }
@@ -382,7 +387,8 @@ fn attach(c: &mut Control, pair: &Pair) {
     let known = look(c, pair, at.1);
     let was_there = tap::host(c, end(pair)).is_some_and(|host| host.was_there);
     let mut sync = sync.borrow_mut();
-    let Sync { mirrors, twins, by_place, started, .. } = &mut *sync;
+    let Sync { mirrors, twins, by_place, started, unattached, .. } = &mut *sync;
+    unattached.remove(&pair.phy);
     if let Some((_, mirror)) = mirrors.get(&at.0) {
         mirror.watch(at.1, lower);
         if was_there && *started {
@@ -398,6 +404,27 @@ fn attach(c: &mut Control, pair: &Pair) {
     }
     wanted::order(c, pair.phy, true);
     routes::twin_made(c, at.0, namespace.as_ref(), at.1);
+}
+
+/// Tries again to follow twins, and the routes of their namespaces, where the system has refused a
+/// thread or a socket.
+fn attach_again(c: &mut Control) {
+    let unattached = c.state::<Sync>().borrow().unattached.clone();
+    for phy in unattached {
+        match pair(c, phy) {
+            Some(pair) => attach(c, &pair),
+            None => _ = c.state::<Sync>().borrow_mut().unattached.remove(&phy),
+        }
+    }
+    for id in routes::unfollowed(c) {
+        let sync = c.state::<Sync>();
+        let phy = sync.borrow().by_place.range((id, 0)..).next().map(|(_, phy)| *phy);
+        let place = phy.and_then(|phy| pair(c, phy)).and_then(|pair| place(c, &pair));
+        if let Some(((now, link), namespace)) = place.filter(|((now, _), _)| *now == id) {
+            routes::twin_made(c, now, namespace.as_ref(), link);
+        }
+    }
+    routes::listen_again(c);
 }
 
 /// Returns the interface of which a link of a namespace is the twin.
@@ -421,7 +448,8 @@ fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
 fn detach(c: &mut Control, phy: SwIfIndex) -> Option<Twin> {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
-    let Sync { mirrors, reports, twins, by_place, refusing, .. } = &mut *sync;
+    let Sync { mirrors, reports, twins, by_place, refusing, unattached, .. } = &mut *sync;
+    unattached.remove(&phy);
     let twin = twins.remove(&phy)?;
     refusing.remove(&phy);
     by_place.remove(&twin.place);
