@@ -183,6 +183,19 @@ lab_test! {
         assert!(shown.contains("192.0.2.0/24") && shown.contains("by FPM"), "{shown}");
         zebra.write_all(&frame(&[route(7)]))?;
         r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
+        // A user asks for all: the kernel's by a list, those of `zebra` by the connection's end.
+        r.lab.ok("lcp resync");
+        zebra.write_all(&frame(&[object(7, links[0], [10, 1, 0, 78])]))?;
+        r.until_fib("192.0.2.0/24", &["10.1.0.78"]);
+        r.lab.ok("lcp resync fpm");
+        let mut end = [0];
+        assert!(std::io::Read::read(&mut zebra, &mut end).is_ok_and(|n| n == 0));
+        r.until("no connection", |r| r.lab.cli("show lcp routes").contains("no connection"));
+        let said = r.lab.cli("lcp resync fpm");
+        assert!(said.contains("no zebra is connected"), "{said}");
+        let mut zebra = r.ns.run(|| TcpStream::connect("127.0.0.1:2620"))??;
+        zebra.write_all(&frame(&[object(7, links[0], [10, 1, 0, 77]), route(7)]))?;
+        r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
         // The connection ends, the route stays; without a listener the kernel's is used.
         drop(zebra);
         r.until("the end", |r| r.lab.cli("show lcp routes").contains("goes in"));

@@ -308,7 +308,8 @@ impl Routes {
         Taken { roles: std::mem::take(&mut shared.roles_changed), ..taken }
     }
 
-    /// Lists all routes again, and compares them.
+    /// Lists all routes again, and compares them. A connection of `zebra` is closed for that: it
+    /// announces all only when it has connected again.
     pub fn resync(&self) {
         self.0.lock().asked = true;
         self.0.wake();

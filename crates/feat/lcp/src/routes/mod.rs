@@ -272,15 +272,27 @@ fn offer(c: &Control, origin: Origin, hops: &[NextHop]) {
     }
 }
 
-/// Lists all routes of a namespace, or of all, again and compares them.
+/// Lists all routes of the kernel in a namespace, or in all, again and compares them; with `fpm`,
+/// those that `zebra` sends: its connection is closed, as it announces all only over a new one.
 ///
-/// Returns the number of namespaces.
-pub fn resync(c: &Control, name: Option<&str>) -> usize {
+/// Returns the number of namespaces, and of connections that are closed.
+pub fn resync(c: &Control, name: Option<&str>, fpm: bool) -> (usize, usize) {
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();
     let wanted = |of: &&Followed| name.is_none_or(|name| of.name == name);
-    let all = state.followed.values().filter(wanted);
-    all.map(|of| of.routes.resync()).count()
+    let (mut namespaces, mut closed) = (0, 0);
+    for of in state.followed.values().filter(wanted) {
+        namespaces += 1;
+        if !fpm {
+            of.routes.resync();
+        } else if let Some((_, routes)) = &of.fpm
+            && routes.state().fpm.is_some_and(|fpm| fpm.client.is_some())
+        {
+            routes.resync();
+            closed += 1;
+        }
+    }
+    (namespaces, closed)
 }
 
 /// Returns the namespaces whose routes are followed; one in which the router listens to `zebra`
