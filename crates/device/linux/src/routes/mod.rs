@@ -303,7 +303,12 @@ impl Routes {
     #[must_use]
     pub fn take(&self, most: usize) -> Taken {
         let mut shared = self.0.lock();
+        let was_doubtful = shared.shadow.is_doubtful;
         let taken = shared.shadow.take(most);
+        if shared.shadow.is_doubtful && !was_doubtful {
+            // The thread lists all again.
+            self.0.wake();
+        }
         shared.announced = taken.more;
         Taken { roles: std::mem::take(&mut shared.roles_changed), ..taken }
     }

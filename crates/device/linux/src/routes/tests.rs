@@ -214,6 +214,46 @@ fn what_is_left_out_is_counted_once() {
     assert_eq!(shadow.left(), super::Left::default());
 }
 
+/// Tables beyond the limit are listed once others have gone, which they have when the end of their
+/// last route is taken.
+#[test]
+fn tables_that_had_no_room_are_listed_when_there_is_some() {
+    let mut shadow = Shadow::new(Limits { tables: 2, ..Limits::default() });
+    let of = |table: u8, is_v4: bool| match is_v4 {
+        true => message(&[2, 32, 0, 0, table, 186, 0, 1, 0, 0, 0, 0], |w| {
+            w.bytes(1, &[192, 0, 2, 1]).u32(4, 7).bytes(5, &[10, 0, 0, 1]);
+        }),
+        false => message(&[10, 128, 0, 0, table, 186, 0, 1, 0, 0, 0, 0], |w| {
+            w.bytes(1, &[9; 16]).u32(4, 7).bytes(5, &[8; 16]);
+        }),
+    };
+    for is_v4 in [true, false] {
+        let add = |shadow: &mut Shadow, table: u8| {
+            shadow.add(Placing::Only, &RouteMessage::parse(&of(table, is_v4)).unwrap());
+        };
+        (1..4).for_each(|table| add(&mut shadow, table));
+        assert_eq!((shadow.len(), shadow.left().beyond), (2, 1));
+        let _ = shadow.take(100);
+        shadow.delete(&RouteMessage::parse(&of(1, is_v4)).unwrap());
+        assert!(!shadow.is_doubtful, "the table is there until its end is taken");
+        let _ = shadow.take(100);
+        assert!(std::mem::take(&mut shadow.is_doubtful));
+        // The list names both that there are.
+        shadow.begin();
+        for table in [2, 3] {
+            shadow.list(&RouteMessage::parse(&of(table, is_v4)).unwrap());
+        }
+        end(&mut shadow);
+        let _ = shadow.take(100);
+        assert_eq!((shadow.len(), shadow.is_doubtful), (2, false));
+        for table in [2, 3] {
+            shadow.delete(&RouteMessage::parse(&of(table, is_v4)).unwrap());
+        }
+        let _ = shadow.take(100);
+        assert_eq!((shadow.len(), shadow.is_doubtful), (0, false));
+    }
+}
+
 /// Routes and labels beyond the limits are taken once others have gone.
 #[test]
 fn what_had_no_room_is_listed_when_there_is_some() {

@@ -141,6 +141,8 @@ pub(crate) struct KernelRoutes {
     leaving: VecDeque<Leaving>,
     /// Namespaces with twins whose routes are not followed: a thread did not start.
     unfollowed: BTreeSet<NamespaceId>,
+    /// A route was refused since all were taken: one that has no room may have some later.
+    has_refused: bool,
     /// Listeners of `zebra` so far.
     listeners: u32,
     counters: Counters,
@@ -181,11 +183,13 @@ pub(crate) fn init(c: &mut Control) {
         if tables::used(c).contains(&gone.table) {
             c.state::<KernelRoutes>().borrow().offer_all();
         }
+        try_again(c);
     });
     c.subscribe(|c, gone: &LabelTableDeleted| {
         if gone.0 == labels::TABLE {
             c.state::<KernelRoutes>().borrow().offer_all();
         }
+        try_again(c);
     });
     tables::init(c);
 }
@@ -275,8 +279,11 @@ fn offer(c: &Control, origin: Origin, hops: &[NextHop]) {
 /// Lists all routes of the kernel in a namespace, or in all, again and compares them; with `fpm`,
 /// those that `zebra` sends: its connection is closed, as it announces all only over a new one.
 ///
+/// Routes that the router has refused are taken again in any case.
+///
 /// Returns the number of namespaces, and of connections that are closed.
-pub fn resync(c: &Control, name: Option<&str>, fpm: bool) -> (usize, usize) {
+pub fn resync(c: &mut Control, name: Option<&str>, fpm: bool) -> (usize, usize) {
+    try_again(c);
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();
     let wanted = |of: &&Followed| name.is_none_or(|name| of.name == name);
@@ -413,9 +420,20 @@ fn put(c: &mut Control, table: TableId, to: (IpAddr, u8), route: Option<(&Used, 
     unset(c, table, to, other);
 }
 
+/// Has all routes taken again soon, if the router has refused some: there may be room now. Many
+/// tables may go at once.
+fn try_again(c: &mut Control) {
+    let state = c.state::<KernelRoutes>();
+    if std::mem::take(&mut state.borrow_mut().has_refused) {
+        c.after(Duration::ZERO, |c| c.state::<KernelRoutes>().borrow().offer_all());
+    }
+}
+
 fn refused(c: &Control, of: impl std::fmt::Display, e: &dyn std::error::Error) {
     let state = c.state::<KernelRoutes>();
-    let counters = &mut state.borrow_mut().counters;
+    let mut state = state.borrow_mut();
+    state.has_refused = true;
+    let counters = &mut state.counters;
     counters.refused += 1;
     // A million may have the same reason.
     if counters.refused.is_power_of_two() {
