@@ -588,7 +588,7 @@ impl Worker {
         shared.counters.notices += count as u64;
         shared.counters.overruns += lost;
         let all_taken = count < MAX_NOTICES;
-        // What is heard while an order waits is older than the order, after which all is seen.
+        // Notices from before an order that waits are older than that; it ends with a look.
         let heard = if all_taken { std::mem::take(&mut self.heard) } else { BTreeMap::new() };
         for (key, neighbour) in heard {
             if shared.watched.contains_key(&key.0) && !shared.moved.contains_key(&key) {

@@ -161,7 +161,7 @@ lab_test! {
         Ok(())
     }
 
-    /// What was reported about a neighbour before an order is older than the order.
+    /// Reports of a neighbour from before an order are older than the order.
     fn an_order_takes_back_what_was_reported_of_a_neighbour() {
         let lab = Lab::new()?;
         lab.ns.ip("link set twin up")?;

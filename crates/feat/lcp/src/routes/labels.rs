@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(of(&[], None, true), (Mode::Pipe, vec![]));
     }
 
-    /// What the router cannot share is left out, not the whole route.
+    /// Paths that the router cannot share are left out, not the whole route.
     #[test]
     fn paths_that_fit_are_taken() {
         let by = |ip: &str, label: Option<u32>| {

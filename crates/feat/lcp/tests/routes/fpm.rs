@@ -282,7 +282,7 @@ lab_test! {
         Ok(())
     }
 
-    /// What was not announced again goes with the hold, of each version and table.
+    /// Routes that were not announced again go with the hold, of each version and table.
     fn a_vrf_that_is_not_announced_again_goes() {
         let mut r = Router::new()?;
         r.ip("link set lo up");

@@ -171,7 +171,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Of 1,200 tables one after the other each half makes room for the other, but for those that a
+    /// Two times 600 tables make room for each other, in turn, but for those that a
     /// user has a part in: a router has up to 1,024.
     fn many_tables_come_and_go() {
         let mut r = Router::new()?;
