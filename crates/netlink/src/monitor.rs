@@ -30,6 +30,12 @@ impl LinkMonitor {
         Notices::open(&[Group::Links]).map(Self)
     }
 
+    /// Returns true once the socket has failed: no more changes come, and another has to be opened.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.0.have_failed()
+    }
+
     /// Pending changes; never blocks.
     pub fn changes(&mut self) -> impl Iterator<Item = LinkChange> {
         self.0.take().filter_map(|notice| match notice {

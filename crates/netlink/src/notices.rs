@@ -108,6 +108,12 @@ impl Notices {
         self.port.set_receive_buffer(bytes);
     }
 
+    /// Returns true once the socket has failed: no more notices come, and others have to be opened.
+    #[must_use]
+    pub fn have_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Pending notices, in the order of changes; never blocks.
     pub fn take(&mut self) -> impl Iterator<Item = Notice> {
         std::iter::from_fn(|| {
@@ -122,7 +128,7 @@ impl Notices {
                     Ok(_) | Err(Errno::NOBUFS) => return Some(Notice::Lost),
                     Err(error) => {
                         if !std::mem::replace(&mut self.failed, true) {
-                            tracing::error!("the kernel's changes are no longer seen: {error}");
+                            tracing::error!("the kernel's changes are not seen for now: {error}");
                         }
                         return None;
                     }

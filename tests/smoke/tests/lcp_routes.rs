@@ -243,6 +243,36 @@ lab_test! {
         lab.router.stop().map(drop)
     }
 
+    /// Tables of the kernel's routes are no part of the configuration: a document neither has them
+    /// nor takes them away.
+    fn tables_of_the_kernel_are_not_configured() {
+        let lab = Provider::start()?;
+        let file = lab.router.dir().join("before.yaml");
+        std::fs::write(&file, lab.router.cli("show configuration")?)?;
+        let route = "route add 198.51.100.0/24 via 10.1.0.2 table 77";
+        lab.plane.ip(route)?;
+        let await_route = || wait_until_seen(WAIT_LIMIT, "the route of table 77", || {
+            let shown = lab.router.cli("show ip fib table 77 198.51.100.0/24");
+            let shown = shown.map_err(|e| format!("{e:#}"))?;
+            if shown.contains("10.1.0.2") { Ok(()) } else { Err(shown) }
+        });
+        for written in [false, true] {
+            await_route()?;
+            if written {
+                lab.router.cli("ip table add 77")?;
+            }
+            let shown = lab.router.cli("show configuration")?;
+            ensure!(shown.contains("ip-tables") == written, "{shown}");
+            let plan = lab.router.cli(&format!("config plan {}", file.display()))?;
+            ensure!(plan.trim().is_empty() != written, "{plan}");
+            lab.router.cli(&format!("config apply {}", file.display()))?;
+        }
+        await_route()?;
+        let plan = lab.router.cli(&format!("config plan {}", file.display()))?;
+        ensure!(plan.trim().is_empty(), "{plan}");
+        lab.router.stop().map(drop)
+    }
+
     /// Routes of FRRouting, by next-hop objects.
     fn routes_of_frr() {
         let lab = Provider::start()?;

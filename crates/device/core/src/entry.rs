@@ -27,8 +27,9 @@ pub enum Way {
     FromBridge,
     /// Frames that the router sends into a bridge domain by its BVI, the tx interface, which has
     /// counted them as sent; they go to the next node. Its features see both, and tell them apart
-    /// by the tx interface.
-    IntoBridge,
+    /// by the tx interface. Frames of a sub-interface of the BVI are dropped for this reason: a
+    /// bridge domain has no port for them.
+    IntoBridge(ErrorCode),
 }
 
 /// The node of a way: splits frames by interface, and passes them on.
@@ -68,7 +69,7 @@ impl Entry {
     fn entered(&self, frame: &Frame) -> Iface {
         match self.way {
             Way::Frames | Way::Packets => frame.rx(),
-            Way::FromBridge | Way::IntoBridge => frame.tx(),
+            Way::FromBridge | Way::IntoBridge(_) => frame.tx(),
         }
     }
 
@@ -76,14 +77,15 @@ impl Entry {
     fn entered_by(&self, frame: &Frame, i: u8) -> SwIfIndex {
         match self.way {
             Way::Frames | Way::Packets => frame.rx_if(i),
-            Way::FromBridge | Way::IntoBridge => frame.tx_if(i),
+            Way::FromBridge | Way::IntoBridge(_) => frame.tx_if(i),
         }
     }
 
     /// Passes packets of one interface on.
     fn enter(&self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>, sw_if: SwIfIndex) {
         frame.set_rx(sw_if);
-        if !self.table.load(cx.guard()).takes(sw_if) {
+        let table = self.table.load(cx.guard());
+        if !table.takes(sw_if) {
             cx.drop_frame(frame, self.down);
             return;
         }
@@ -98,7 +100,10 @@ impl Entry {
                 cx.interface_input(&mut frame, sw_if);
                 self.to_features(cx, frame, sw_if);
             }
-            Way::IntoBridge => {
+            Way::IntoBridge(stray) if table.get(sw_if).parent != SwIfIndex(0) => {
+                cx.drop_frame(frame, stray);
+            }
+            Way::IntoBridge(_) => {
                 frame.set_tx(sw_if);
                 self.to_features(cx, frame, sw_if);
             }

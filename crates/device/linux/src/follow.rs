@@ -1,8 +1,9 @@
 //! Interfaces follow the Linux devices that they are on: link, speed, MTU and MAC address. An
 //! interface whose device goes away waits for one of that name, and is attached to it.
 
+use crate::backoff::Backoff;
 use crate::{IfInfo, LinkEvent, LinkMonitor, Namespace, NamespaceId};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -183,23 +184,57 @@ fn start(
     let inside = namespace.try_clone()?;
     thread.spawn(move || {
         // The thread asks for speeds and lists, too.
-        if inside.enter().is_ok() {
-            watcher.watch(monitor, Some(&until));
+        let mut backoff = Backoff::default();
+        while let Err(e) = inside.enter() {
+            if backoff.fail() {
+                tracing::error!("links of namespace `{}' are not seen for now: {e}", inside.name());
+            }
+            if has_ended(&until, &backoff) {
+                return;
+            }
         }
+        watcher.watch(monitor, Some(&until));
     })?;
     Ok(Some(end))
+}
+
+/// Waits for the next attempt; returns true if there is none, as the thread's end has come.
+fn has_ended(until: &OwnedFd, backoff: &Backoff) -> bool {
+    let left = backoff.left().and_then(|left| Timespec::try_from(left).ok());
+    let mut fds = [PollFd::new(until, PollFlags::IN)];
+    let _ = poll(&mut fds, left.as_ref());
+    !fds[0].revents().is_empty()
 }
 
 impl Watcher {
     fn watch(&self, mut monitor: LinkMonitor, until: Option<&OwnedFd>) {
         let id = self.id;
+        let mut backoff = Backoff::default();
         loop {
+            if monitor.has_failed() {
+                backoff.fail();
+                match until {
+                    Some(until) if has_ended(until, &backoff) => return,
+                    Some(_) => {}
+                    None => std::thread::sleep(backoff.left().unwrap_or_default()),
+                }
+                let Ok(again) = LinkMonitor::open() else { continue };
+                monitor = again;
+                backoff.succeed();
+                let report = self.completed(LinkEvent::Lost);
+                if !self.remote.submit(move |c| take(c, id, report)) {
+                    return;
+                }
+            }
             let events: Vec<LinkEvent> = monitor.events().collect();
             for event in events {
                 let report = self.completed(event);
                 if !self.remote.submit(move |c| take(c, id, report)) {
                     return;
                 }
+            }
+            if monitor.has_failed() {
+                continue;
             }
             let fd = monitor.as_fd();
             let event = PollFd::new(&fd, PollFlags::IN);

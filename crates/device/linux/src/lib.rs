@@ -11,6 +11,7 @@
 //! * [`mirror`]: a thread that keeps links as they are wanted, and reports them as they are.
 //! * [`sys`]: system calls.
 
+mod backoff;
 pub mod follow;
 pub mod gro;
 mod info;

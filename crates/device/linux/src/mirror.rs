@@ -7,16 +7,25 @@
 //! say where to look: a change that is no longer true is never reported, and a router's own change
 //! comes back as what it ordered. A report from before the last order says nothing about what that
 //! changes.
+//!
+//! Neighbours may be very many: notices of them are reported as they are, once none waits behind
+//! them. An order for a neighbour takes back what was reported about it before, and its entry is
+//! looked at after the order.
 
+#[cfg(test)]
+mod tests;
+
+use crate::backoff::Backoff;
 use crate::{Namespace, NamespaceError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, OFlags, open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{
     Group, Link, LinkAddress, LinkSettings, Neighbour, Notice, Notices, Port, Protocol,
@@ -135,8 +144,9 @@ pub struct Report {
     pub above: BTreeMap<u32, Option<Link>>,
     /// Neighbours: as they are, or `None` for one that went away.
     pub neighbours: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
-    /// Links of which all neighbours are among these, as changes were lost: others are gone.
-    pub all_neighbours: BTreeSet<u32>,
+    /// Links of which all neighbours were listed, as changes were lost, with what there is: others
+    /// are gone.
+    pub all_neighbours: BTreeMap<u32, BTreeSet<IpAddr>>,
 }
 
 /// Counters of a mirror.
@@ -174,6 +184,9 @@ struct Shared {
     announced: bool,
     counters: MirrorCounters,
     ended: bool,
+    /// The socket has failed, as a test has it.
+    #[cfg(test)]
+    has_failed: bool,
 }
 
 #[derive(Debug)]
@@ -211,26 +224,7 @@ impl Mirror {
     ) -> Result<Mirror, MirrorError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| MirrorError::System("make an eventfd", e.into()))?;
-        let open = || -> io::Result<(Notices, Port)> {
-            let groups = [
-                Group::Links,
-                Group::Neighbours,
-                Group::Ip4Addresses,
-                Group::Ip6Addresses,
-                Group::LabelInputs,
-            ];
-            let notices = Notices::open(&groups)?;
-            notices.set_receive_buffer(WAITING_BYTES);
-            let port = Port::open(Protocol::Route)?;
-            port.set_strict(true);
-            Ok((notices, port))
-        };
-        let sockets = match namespace {
-            Some(namespace) => namespace.run(open)?,
-            None => open(),
-        };
-        let (notices, port) =
-            sockets.map_err(|e| MirrorError::System("open a netlink socket", e))?;
+        let (notices, port) = sockets(namespace)?;
         let room = Arc::new(Room { shared: Mutex::default(), wake });
         let inside = namespace.map(Namespace::try_clone).transpose();
         let inside = inside.map_err(|e| MirrorError::System("keep a namespace", e))?;
@@ -243,7 +237,9 @@ impl Mirror {
             dirty: BTreeSet::new(),
             downs: BTreeSet::new(),
             unlisted: BTreeSet::new(),
+            heard: BTreeMap::new(),
             unsearched: false,
+            backoff: Backoff::default(),
         };
         let thread = std::thread::Builder::new().name("mirror".into());
         let started = thread.spawn(move || worker.run(announce));
@@ -300,12 +296,14 @@ impl Mirror {
     }
 
     /// Gives a neighbour of a watched link its new MAC address, if the kernel has learned another
-    /// one: it would go on to send there until it finds out.
+    /// one: it would go on to send there until it finds out. What was reported about the neighbour
+    /// is older, and is taken back; the entry that the kernel has then is reported.
     pub fn move_neighbour(&self, index: u32, ip: IpAddr, mac: [u8; 6]) {
         let mut shared = self.0.lock();
         let has_room = shared.moved.len() < MAX_NEIGHBOURS;
         if shared.watched.contains_key(&index) && has_room {
             shared.moved.insert((index, ip), mac);
+            shared.report.neighbours.remove(&(index, ip));
             drop(shared);
             self.0.wake();
         }
@@ -359,8 +357,35 @@ struct Worker {
     downs: BTreeSet<u32>,
     /// Links whose neighbours wait to be listed.
     unlisted: BTreeSet<u32>,
+    /// Neighbours of notices behind which others wait, which may be newer.
+    heard: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
     /// Links on others wait to be listed.
     unsearched: bool,
+    /// The next attempt to open the sockets, once they have failed.
+    backoff: Backoff,
+}
+
+/// Opens the sockets of a mirror in a namespace, or in the calling thread's.
+fn sockets(namespace: Option<&Namespace>) -> Result<(Notices, Port), MirrorError> {
+    let open = || -> io::Result<(Notices, Port)> {
+        let groups = [
+            Group::Links,
+            Group::Neighbours,
+            Group::Ip4Addresses,
+            Group::Ip6Addresses,
+            Group::LabelInputs,
+        ];
+        let notices = Notices::open(&groups)?;
+        notices.set_receive_buffer(WAITING_BYTES);
+        let port = Port::open(Protocol::Route)?;
+        port.set_strict(true);
+        Ok((notices, port))
+    };
+    let sockets = match namespace {
+        Some(namespace) => namespace.run(open)?,
+        None => open(),
+    };
+    sockets.map_err(|e| MirrorError::System("open a netlink socket", e))
 }
 
 impl Worker {
@@ -380,7 +405,11 @@ impl Worker {
             self.dirty.extend(orders.keys());
             let refused = self.obey(orders);
             self.move_neighbours(&moved);
-            let all_taken = self.listen();
+            let mut all_taken = self.listen();
+            if self.has_failed() {
+                all_taken = true;
+                self.reopen();
+            }
             self.look(refused);
             self.list_neighbours();
             self.list_above();
@@ -393,12 +422,49 @@ impl Worker {
         }
     }
 
+    fn has_failed(&self) -> bool {
+        #[cfg(test)]
+        if self.room.lock().has_failed {
+            return true;
+        }
+        self.notices.have_failed()
+    }
+
+    /// Opens the sockets again after they have failed, ever more rarely, and asks for all: it is as
+    /// after an overrun.
+    fn reopen(&mut self) {
+        if self.backoff.left().is_none() {
+            self.backoff.fail();
+        }
+        if !self.backoff.is_due() {
+            return;
+        }
+        match sockets(self.inside.as_ref()) {
+            Ok((notices, port)) => {
+                (self.notices, self.port) = (notices, port);
+                self.backoff.succeed();
+                let mut shared = self.room.lock();
+                shared.counters.overruns += 1;
+                self.dirty.extend(shared.watched.keys());
+                self.unlisted.extend(shared.watched.keys());
+                self.unsearched = true;
+                tracing::info!("the kernel's changes are seen again");
+            }
+            Err(_) => _ = self.backoff.fail(),
+        }
+    }
+
     /// Waits for a notice or an order, and not for long if the kernel has not answered.
     fn wait(&self) {
         let (notices, wake) = (self.notices.as_fd(), self.room.wake.as_fd());
-        let mut fds = [PollFd::new(&notices, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)];
+        let mut fds = [PollFd::new(&wake, PollFlags::IN), PollFd::new(&notices, PollFlags::IN)];
+        // A socket that has failed is ready at once.
+        let listened_to = if self.has_failed() { 1 } else { 2 };
         let answered = self.dirty.is_empty() && self.unlisted.is_empty() && !self.unsearched;
-        let _ = poll(&mut fds, if answered { None } else { Some(&RETRY) });
+        let again = self.backoff.left().map(|left| left.max(Duration::from_millis(1)));
+        let again = again.and_then(|again| Timespec::try_from(again).ok());
+        let most = again.or(if answered { None } else { Some(RETRY) });
+        let _ = poll(&mut fds[..listened_to], most.as_ref());
         let _ = rustix::io::read(&self.room.wake, &mut [0; 8]);
     }
 
@@ -444,18 +510,29 @@ impl Worker {
         }
     }
 
-    /// Gives neighbours that the kernel has learned their new MAC addresses.
-    fn move_neighbours(&self, moved: &BTreeMap<(u32, IpAddr), [u8; 6]>) {
+    /// Gives neighbours that the kernel has learned their new MAC addresses, and reports those that
+    /// stay as they are: the kernel announces the others.
+    fn move_neighbours(&mut self, moved: &BTreeMap<(u32, IpAddr), [u8; 6]>) {
         let links: BTreeSet<u32> = moved.keys().map(|(index, _)| *index).collect();
         for index in links {
             // Without a list the kernel finds out by itself, as it does without a router.
-            let there = Neighbour::all(&self.port, Some(index)).unwrap_or_default();
-            for n in there.iter().filter(|n| n.is_valid() && !n.is_static()) {
-                let mac = moved.get(&(index, n.ip)).filter(|mac| n.mac != Some(**mac));
-                let Some(mac) = mac else { continue };
-                if let Err(e) = set_neighbour(&self.port, index, n.ip, *mac, false) {
-                    tracing::debug!("link {index} keeps the old MAC address of {}: {e}", n.ip);
+            let Ok(there) = Neighbour::all(&self.port, Some(index)) else {
+                self.unlisted.insert(index);
+                continue;
+            };
+            let there: BTreeMap<IpAddr, Neighbour> = there.iter().map(|n| (n.ip, *n)).collect();
+            let of_link = (index, IpAddr::V4(Ipv4Addr::UNSPECIFIED))..;
+            let of_link = moved.range(of_link).take_while(|((of, _), _)| *of == index);
+            for (key @ (_, ip), mac) in of_link {
+                let now = there.get(ip).copied();
+                let is_learned = |n: &Neighbour| n.is_valid() && !n.is_static();
+                if now.filter(is_learned).is_some_and(|n| n.mac != Some(*mac)) {
+                    match set_neighbour(&self.port, index, *ip, *mac, false) {
+                        Ok(()) => continue,
+                        Err(e) => tracing::debug!("link {index} keeps the old MAC of {ip}: {e}"),
+                    }
                 }
+                self.heard.insert(*key, now);
             }
         }
     }
@@ -480,7 +557,7 @@ impl Worker {
     /// Takes the kernel's notices; returns whether that were all.
     fn listen(&mut self) -> bool {
         let (mut count, mut lost) = (0, 0);
-        let (mut neighbours, mut above) = (Vec::new(), Vec::new());
+        let mut above = Vec::new();
         for notice in self.notices.take().take(MAX_NOTICES) {
             count += 1;
             match notice {
@@ -500,8 +577,8 @@ impl Worker {
                     }
                 }
                 Notice::Address(a) | Notice::AddressGone(a) => _ = self.dirty.insert(a.index),
-                Notice::Neighbour(n) => neighbours.push(((n.index, n.ip), Some(n))),
-                Notice::NeighbourGone(n) => neighbours.push(((n.index, n.ip), None)),
+                Notice::Neighbour(n) => _ = self.heard.insert((n.index, n.ip), Some(n)),
+                Notice::NeighbourGone(n) => _ = self.heard.insert((n.index, n.ip), None),
                 Notice::LabelInput(input) => _ = self.dirty.insert(input.index),
                 Notice::Lost => lost += 1,
             }
@@ -510,8 +587,11 @@ impl Worker {
         let shared = &mut *shared;
         shared.counters.notices += count as u64;
         shared.counters.overruns += lost;
-        for (key, neighbour) in neighbours {
-            if shared.watched.contains_key(&key.0) {
+        let all_taken = count < MAX_NOTICES;
+        // Notices from before an order that waits are older than that; it ends with a look.
+        let heard = if all_taken { std::mem::take(&mut self.heard) } else { BTreeMap::new() };
+        for (key, neighbour) in heard {
+            if shared.watched.contains_key(&key.0) && !shared.moved.contains_key(&key) {
                 shared.report.neighbours.insert(key, neighbour);
             }
         }
@@ -529,7 +609,11 @@ impl Worker {
             self.unlisted.extend(shared.report.neighbours.keys().map(|(index, _)| *index));
             shared.report.neighbours.clear();
         }
-        count < MAX_NOTICES
+        if self.heard.len() > MAX_NEIGHBOURS {
+            self.unlisted.extend(self.heard.keys().map(|(index, _)| *index));
+            self.heard.clear();
+        }
+        all_taken
     }
 
     /// Reports all neighbours of links of which changes were lost.
@@ -540,13 +624,17 @@ impl Worker {
         // A list that ends early would take good ones away: it is asked for again.
         let Ok(listed) = Neighbour::all(&self.port, None) else { return };
         let mut shared = self.room.lock();
-        let Shared { watched, report, .. } = &mut *shared;
-        let links: BTreeSet<u32> = std::mem::take(&mut self.unlisted);
-        let links: BTreeSet<u32> =
-            links.into_iter().filter(|index| watched.contains_key(index)).collect();
-        report.neighbours.retain(|(of, _), _| !links.contains(of));
-        for n in listed.into_iter().filter(|n| links.contains(&n.index)) {
-            report.neighbours.insert((n.index, n.ip), Some(n));
+        let Shared { watched, moved, report, .. } = &mut *shared;
+        let links = std::mem::take(&mut self.unlisted).into_iter();
+        let mut links: BTreeMap<u32, BTreeSet<IpAddr>> =
+            links.filter(|i| watched.contains_key(i)).map(|i| (i, BTreeSet::new())).collect();
+        report.neighbours.retain(|(of, _), _| !links.contains_key(of));
+        for n in listed {
+            let Some(there) = links.get_mut(&n.index) else { continue };
+            there.insert(n.ip);
+            if !moved.contains_key(&(n.index, n.ip)) {
+                report.neighbours.insert((n.index, n.ip), Some(n));
+            }
         }
         report.all_neighbours.extend(links);
     }

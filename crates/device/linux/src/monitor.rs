@@ -31,6 +31,12 @@ impl LinkMonitor {
         monitor.map(Self).map_err(|source| LinkError::Netlink { what: "watch devices", source })
     }
 
+    /// Returns true once the socket has failed: no more events come, and another has to be opened.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.0.has_failed()
+    }
+
     /// Pending events; never blocks.
     pub fn events(&mut self) -> impl Iterator<Item = LinkEvent> {
         self.0.changes().map(|change| match change {

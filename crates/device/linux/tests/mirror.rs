@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use thalweg_device_linux::Namespace;
 use thalweg_device_linux::mirror::{Change, Mirror, Report, Seen};
-use thalweg_netns::{LinkOptions, Netns, veth};
+use thalweg_netns::{LinkOptions, Netns, veth, wait_until};
 use thalweg_testkit::lab_test;
 
 /// Longer than a machine under load takes.
@@ -161,6 +161,35 @@ lab_test! {
         Ok(())
     }
 
+    /// Reports of a neighbour from before an order are older than the order.
+    fn an_order_takes_back_what_was_reported_of_a_neighbour() {
+        let lab = Lab::new()?;
+        lab.ns.ip("link set twin up")?;
+        for (ip, round) in [("192.0.2.9", 1), ("2001:db8::9", 2)] {
+            let key = (lab.index, ip.parse()?);
+            lab.ns.ip(&format!("neighbour add {ip} lladdr 02:00:00:00:00:09 nud reachable dev twin"))?;
+            lab.until("neighbour", |r| r.neighbours.contains_key(&key))?;
+            let before = lab.mirror.counters().notices;
+            lab.ns.ip(&format!("neighbour change {ip} lladdr 02:00:00:00:00:0a nud stale dev twin"))?;
+            wait_until(LONG, "the notice", || (lab.mirror.counters().notices > before).then_some(()))?;
+            let new = [2, 0, 0, 0, 0, 0x70 + round];
+            lab.mirror.move_neighbour(lab.index, key.1, new);
+            let mac = |r: &Report| r.neighbours.get(&key).map(|n| n.and_then(|n| n.mac));
+            let at_once = mac(&lab.mirror.take());
+            ensure!(at_once.is_none_or(|mac| mac == Some(new)), "{at_once:?}");
+            // One that has it is reported again, too.
+            lab.mirror.move_neighbour(lab.index, key.1, new);
+            lab.until("the new address", |r| mac(r) == Some(Some(new)))?;
+            // So is one that is written, and stays.
+            lab.ns.ip(&format!("neighbour replace {ip} lladdr 02:00:00:00:00:0b nud permanent dev twin"))?;
+            let before = lab.mirror.counters().notices;
+            lab.mirror.move_neighbour(lab.index, key.1, new);
+            lab.until("as it is", |r| mac(r) == Some(Some([2, 0, 0, 0, 0, 0x0b])))?;
+            ensure!(lab.mirror.counters().notices >= before);
+        }
+        Ok(())
+    }
+
     /// Notices beyond the kernel's buffer are lost; the present state is reported then.
     fn a_burst_of_changes_ends_in_what_there_is() {
         let lab = Lab::new()?;
@@ -238,7 +267,7 @@ lab_test! {
             lab.news.recv_timeout(LONG).context("no report")?;
             let report = lab.mirror.take();
             seen |= report.links.get(&lab.index).is_some_and(|s| has(s, "198.51.100.1"));
-            listed |= report.all_neighbours.contains(&lab.index)
+            listed |= report.all_neighbours.contains_key(&lab.index)
                 && report.neighbours.contains_key(&key);
         }
         ensure!(lab.mirror.counters().overruns > 0, "{:?}", lab.mirror.counters());

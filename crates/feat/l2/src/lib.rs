@@ -42,10 +42,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
 use thalweg_device::{
-    DeviceError, InterfaceEvent, MacAddr, Mode, SwIfIndex, TagRewrite, interface,
+    DeviceError, InterfaceEvent, Interfaces, MacAddr, Mode, SwIfIndex, TagRewrite, interface,
 };
 use thalweg_engine::{Came, Feature};
-use thalweg_graph::Control;
+use thalweg_graph::{Control, NodeId};
 use thalweg_tables::mac::MacTable;
 use thalweg_tables::snapshot::{self, Snapshot};
 
@@ -141,6 +141,14 @@ fn ready(c: &mut Control) {
 fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
     let state = c.state::<L2>();
     match *event {
+        InterfaceEvent::Created(new) => {
+            let parent = interface::view(c, new).ok().and_then(|view| view.parent);
+            if parent.is_some_and(|parent| is_bvi(c, parent)) {
+                let output = c.node("bvi-output");
+                // The interface exists, so this cannot fail.
+                let _ = interface::set_output_end(c, new, output);
+            }
+        }
         InterfaceEvent::Deleted(gone) => {
             if interface::view(c, gone).is_ok_and(|v| !v.rewrite.is_none()) {
                 // Its number may be another one's soon.
@@ -251,7 +259,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     interface::set_mode(c, rx, Mode::Routed)?;
     match was_bvi {
         true => {
-            interface::set_output_end(c, rx, None)?;
+            set_output_end(c, rx, None)?;
             interface::set_input_end(c, rx, None)?;
         }
         false => interface::accept_all(c, rx, false)?,
@@ -394,7 +402,7 @@ pub fn join_bridge(
         let [input, output] = ["bvi-end-of-arc", "bvi-output"].map(|name| c.node(name));
         table::publish_port(c, sw_if);
         interface::set_input_end(c, sw_if, input)?;
-        interface::set_output_end(c, sw_if, output)?;
+        set_output_end(c, sw_if, output)?;
         interface::set_mode(c, sw_if, mode)?;
         add_address(c, id, view.mac, Some(sw_if), Origin::Bvi)?;
     } else {
@@ -402,6 +410,16 @@ pub fn join_bridge(
     }
     flush::start(c);
     c.publish(PortsChanged(sw_if));
+    Ok(())
+}
+
+/// Sets the node to which frames of a BVI and of its sub-interfaces go when they leave.
+fn set_output_end(c: &mut Control, bvi: SwIfIndex, end: Option<NodeId>) -> Result<(), DeviceError> {
+    interface::set_output_end(c, bvi, end)?;
+    let subs: Vec<SwIfIndex> = c.state::<Interfaces>().borrow().subs_of(bvi).collect();
+    for sub in subs {
+        interface::set_output_end(c, sub, end)?;
+    }
     Ok(())
 }
 

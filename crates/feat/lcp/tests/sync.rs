@@ -3,15 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 use anyhow::Result;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_device::testing::Lab;
 use thalweg_device::{MacAddr, SwIfIndex, interface};
 use thalweg_feat_ip::Ip;
 use thalweg_feat_lcp::{FEATURE, sync};
-use thalweg_feat_neighbor::Neighbors;
-use thalweg_netns::{Netns, WAIT_LIMIT};
+use thalweg_feat_neighbor::{NeighborChange, Neighbors};
+use thalweg_netns::{Netns, WAIT_LIMIT, wait_until};
 use thalweg_tables::Address;
 use thalweg_testkit::{lab_test, processor_time, sized};
 use thalweg_wire::build::Packet;
@@ -229,9 +231,12 @@ lab_test! {
                                set interface ip address test1 192.0.2.1/24")?;
         p.ns.ip("address add 192.0.2.2/24 dev e0")?;
         p.until("refused", |p| sync::counters(&p.lab.c).not_taken == 1);
+        let shown = p.lab.cli("show lcp");
+        assert!(shown.contains("test0 does not take address 192.0.2.2/24 of its twin: "), "{shown}");
+        // Nothing happens to the twin.
         p.lab.ok("set interface ip address del test1 192.0.2.1/24");
-        p.ns.ip("link set e0 mtu 1300")?;
         p.until("taken", |p| p.has("192.0.2.2/24"));
+        assert!(!p.lab.cli("show lcp").contains("does not take"));
         assert!(p.linux().contains("192.0.2.2/24"));
         assert_eq!(sync::counters(&p.lab.c).not_taken, 1);
         Ok(())
@@ -270,6 +275,48 @@ lab_test! {
                 let shown = p.ns.ip(&format!("neighbour show {ip} dev e0")).unwrap_or_default();
                 shown.contains("02:00:00:00:00:99")
             });
+        }
+        Ok(())
+    }
+
+    /// A notice about a neighbour from before it came back with another MAC address is taken later:
+    /// it does not undo what the router has learned since.
+    fn an_old_notice_does_not_overrule_a_newer_neighbour() {
+        let mut p = Pair::new(
+            "lcp lcp-sync on
+             set interface ip address test0 192.0.2.1/24
+             set interface ip address test0 2001:db8::1/64",
+        )?;
+        p.until_linux("addresses", "2001:db8::1/64");
+        let notices = |p: &Pair| -> u64 {
+            sync::namespaces(&p.lab.c).iter().map(|n| n.counters.notices).sum()
+        };
+        let changes = Rc::new(RefCell::new(Vec::new()));
+        let seen = changes.clone();
+        p.lab.c.subscribe(move |_, change: &NeighborChange| {
+            seen.borrow_mut().extend(change.mac.map(|mac| (change.ip, mac)));
+        });
+        for round in 0..16_u8 {
+            for text in ["192.0.2.2", "2001:db8::2"] {
+                let (ip, before): (IpAddr, u64) = (text.parse()?, notices(&p));
+                let [old, new] = [0x10, 0x80].map(|n| MacAddr([2, 0, 0, 0, 0, n + round]));
+                p.ns.ip(&format!("neighbour replace {ip} lladdr {old} nud stale dev e0"))?;
+                // Nothing is taken here meanwhile.
+                wait_until(WAIT_LIMIT, "the notice", || (notices(&p) > before).then_some(()))?;
+                // Paced: the report waits then.
+                std::thread::sleep(Duration::from_millis(5));
+                p.lab.ok(&format!("set ip neighbor test0 {ip} {new}"));
+                changes.borrow_mut().clear();
+                p.lab.c.run_once(Some(Duration::from_millis(2)));
+                p.until("the same in Linux", |p| {
+                    let shown = p.ns.ip(&format!("neighbour show {ip} dev e0"));
+                    shown.is_ok_and(|shown| shown.contains(&new.to_string()))
+                });
+                let undone = changes.borrow().contains(&(ip, old));
+                assert!(!undone, "round {round}: {:?}", changes.borrow());
+                let now = p.lab.c.state::<Neighbors>().borrow().find(p.phy(), ip);
+                assert_eq!(now.and_then(|n| n.mac), Some(new));
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Lists of next hops, which many routes share.
 
-use super::types::Hops;
+use super::table::Route;
+use super::types::{Hops, NextHop};
 use std::collections::HashMap;
 
 /// Lists of next hops, each once.
@@ -46,4 +47,41 @@ impl Lists {
     pub(super) fn get(&self, id: u32) -> Option<&Hops> {
         self.all.get(id as usize)?.as_ref().map(|(hops, _)| hops)
     }
+}
+
+/// Returns whether a route of IPv6 takes the place of another of its metric: those without a
+/// gateway are one for each link.
+pub(super) fn is_sibling(lists: &Lists, old: u32, new: u32) -> bool {
+    let link = |id| match lists.get(id) {
+        Some(Hops::These(hops)) => match &hops[..] {
+            [NextHop { gateway: None, link, .. }] => Some(*link),
+            _ => None,
+        },
+        _ => None,
+    };
+    link(old) == link(new)
+}
+
+fn these<'l>(lists: &'l Lists, route: &Route) -> &'l [NextHop] {
+    match lists.get(route.hops) {
+        Some(Hops::These(hops)) => hops,
+        _ => &[],
+    }
+}
+
+fn is_same_hop(a: &NextHop, b: &NextHop) -> bool {
+    // Hops to the same router may have other labels.
+    (a.link, a.gateway, &a.labels, a.ttl) == (b.link, b.gateway, &b.labels, b.ttl)
+}
+
+pub(super) fn has_all(lists: &Lists, route: &Route, some: &Route) -> bool {
+    let some = these(lists, some);
+    let has = |hop| these(lists, route).iter().any(|own| is_same_hop(own, hop));
+    !some.is_empty() && some.iter().all(has)
+}
+
+pub(super) fn without(lists: &Lists, route: &Route, some: &Route) -> Vec<NextHop> {
+    let some = these(lists, some);
+    let stays = |own: &&NextHop| !some.iter().any(|hop| is_same_hop(own, hop));
+    these(lists, route).iter().filter(stays).cloned().collect()
 }

@@ -7,6 +7,8 @@
 //! such an event all is listed again, which takes a third of a second for a million routes, and the
 //! shadow changes where it differs. A list that changed while it was read is read again.
 //!
+//! Sockets that fail are opened again, and all is listed then.
+//!
 //! A thread of [another kind](Routes::listen) has the routes that FRRouting's `zebra` sends to it.
 
 mod fpm;
@@ -24,6 +26,7 @@ pub use labels::{LabelChange, LabelRoute};
 pub use types::{Change, Hops, Left, Limits, NextHop, ObjectHops, Taken, Used, Visited};
 
 use crate::Namespace;
+use crate::backoff::Backoff;
 use crate::mirror::MirrorError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use shadow::{Offer, Shadow, Walk};
@@ -67,6 +70,8 @@ pub enum Cause {
     Asked,
     /// A lost connection's routes were not announced again.
     Stale,
+    /// The thread's sockets had failed, and were opened again.
+    Failure,
 }
 
 impl Cause {
@@ -80,6 +85,7 @@ impl Cause {
             Cause::Doubt => "a notice did not fit",
             Cause::Asked => "a user asked",
             Cause::Stale => "a connection was lost",
+            Cause::Failure => "a socket had failed",
         }
     }
 }
@@ -110,6 +116,8 @@ pub struct RouteCounters {
     pub interrupted: u64,
     /// Lists that the kernel refused.
     pub failed: u64,
+    /// Attempts to go on after the thread's sockets had failed.
+    pub restarts: u64,
     /// The last list.
     pub last: Option<Resync>,
 }
@@ -190,6 +198,18 @@ struct Shared {
     fpm: Option<FpmState>,
     /// Time for which routes of a lost connection stay.
     hold: Duration,
+    /// Times that reading notices fails, for a test.
+    #[cfg(test)]
+    faults: u32,
+}
+
+#[cfg(test)]
+impl Shared {
+    fn take_fault(&mut self) -> bool {
+        let fails = self.faults > 0;
+        self.faults -= u32::from(fails);
+        fails
+    }
 }
 
 #[derive(Debug)]
@@ -254,21 +274,10 @@ impl Routes {
         announce: impl Fn() -> bool + Send + 'static,
     ) -> Result<Routes, MirrorError> {
         let wake = wake()?;
-        let open = move || -> io::Result<(FibNotices, Port)> {
-            let notices = FibNotices::open(buffer)?;
-            let port = Port::open(Protocol::Route)?;
-            port.set_strict(true);
-            Ok((notices, port))
-        };
-        let sockets = match namespace {
-            Some(namespace) => namespace.run(open)?,
-            None => open(),
-        };
-        let (notices, port) =
-            sockets.map_err(|e| MirrorError::System("open a netlink socket", e))?;
+        let sockets = Sockets::open(namespace, buffer)?;
         let shadow = Shadow::new(limits);
         let shared = Mutex::new(Shared { shadow, ..Shared::default() });
-        let room = Arc::new(Room { shared, wake, buffer: notices.receive_buffer() });
+        let room = Arc::new(Room { shared, wake, buffer: sockets.notices.receive_buffer() });
         let name = namespace.map_or_else(String::new, |n| n.name().to_owned());
         let inside = namespace.map(Namespace::try_clone).transpose();
         let inside = inside.map_err(|e| MirrorError::System("keep a namespace", e))?;
@@ -276,8 +285,9 @@ impl Routes {
             room: room.clone(),
             name,
             inside,
-            notices,
-            port,
+            buffer,
+            sockets: Some(sockets),
+            backoff: Backoff::default(),
             up: BTreeMap::new(),
             due: Some((Cause::Start, Instant::now())),
             last: None,
@@ -293,12 +303,18 @@ impl Routes {
     #[must_use]
     pub fn take(&self, most: usize) -> Taken {
         let mut shared = self.0.lock();
+        let was_doubtful = shared.shadow.is_doubtful;
         let taken = shared.shadow.take(most);
+        if shared.shadow.is_doubtful && !was_doubtful {
+            // The thread lists all again.
+            self.0.wake();
+        }
         shared.announced = taken.more;
         Taken { roles: std::mem::take(&mut shared.roles_changed), ..taken }
     }
 
-    /// Lists all routes again, and compares them.
+    /// Lists all routes again, and compares them. A connection of `zebra` is closed for that: it
+    /// announces all only when it has connected again.
     pub fn resync(&self) {
         self.0.lock().asked = true;
         self.0.wake();
@@ -395,15 +411,42 @@ impl Drop for Routes {
     }
 }
 
+/// Sockets of a thread.
+struct Sockets {
+    notices: FibNotices,
+    port: Port,
+}
+
+impl Sockets {
+    /// Opens them in a namespace, or in the calling thread's, for this many bytes of notices.
+    fn open(namespace: Option<&Namespace>, buffer: usize) -> Result<Sockets, MirrorError> {
+        let open = move || -> io::Result<Sockets> {
+            let notices = FibNotices::open(buffer)?;
+            let port = Port::open(Protocol::Route)?;
+            port.set_strict(true);
+            Ok(Sockets { notices, port })
+        };
+        let sockets = match namespace {
+            Some(namespace) => namespace.run(open)?,
+            None => open(),
+        };
+        sockets.map_err(|e| MirrorError::System("open a netlink socket", e))
+    }
+}
+
 /// The thread's side.
 struct Worker {
     room: Arc<Room>,
     /// The namespace's name, for the log.
     name: String,
-    /// The namespace, if it is not the router's own.
+    /// The namespace, unless the thread is in it.
     inside: Option<Namespace>,
-    notices: FibNotices,
-    port: Port,
+    /// Bytes of notices that are to wait in the kernel.
+    buffer: usize,
+    /// Its sockets; `None` from when they have failed until they are opened again.
+    sockets: Option<Sockets>,
+    /// The next attempt to do that.
+    backoff: Backoff,
     /// Links that are up and have a carrier, or not, as they were last seen.
     up: BTreeMap<u32, bool>,
     /// A list is due.
@@ -416,21 +459,19 @@ struct Worker {
 impl Worker {
     fn run(mut self, announce: impl Fn() -> bool) {
         // The settings of a namespace are read there.
-        if let Some(Err(e)) = self.inside.take().map(|inside| inside.enter()) {
-            tracing::warn!("settings of namespace `{}' are not read: {e}", self.name);
+        match self.inside.as_ref().map(Namespace::enter) {
+            Some(Err(e)) => {
+                tracing::warn!("settings of namespace `{}' are not read: {e}", self.name);
+            }
+            Some(Ok(())) | None => self.inside = None,
         }
         loop {
             if self.obey() {
                 return;
             }
-            let all_read = match self.listen() {
-                Ok(all_read) => all_read,
-                Err(e) => {
-                    tracing::error!("routes of namespace `{}' are no longer seen: {e}", self.name);
-                    return;
-                }
-            };
-            if all_read && self.due.is_some_and(|(_, at)| at <= Instant::now()) {
+            let all_read = self.hear();
+            let may_list = all_read && self.sockets.is_some();
+            if may_list && self.due.is_some_and(|(_, at)| at <= Instant::now()) {
                 self.list();
             }
             if self.room.has_news() && !announce() {
@@ -462,13 +503,48 @@ impl Worker {
     }
 
     fn wait(&self) {
+        let Some(Sockets { notices, .. }) = &self.sockets else {
+            return self.room.wait(&[], self.backoff.left());
+        };
         let left = self.due.map(|(_, at)| at.saturating_duration_since(Instant::now()));
-        self.room.wait(&[self.notices.as_fd()], left);
+        self.room.wait(&[notices.as_fd()], left);
+    }
+
+    /// Reads notices, of sockets that are opened again after they have failed; returns whether
+    /// those were all.
+    fn hear(&mut self) -> bool {
+        if self.sockets.is_none() && self.backoff.is_due() {
+            self.room.lock().counters.restarts += 1;
+            match Sockets::open(self.inside.as_ref(), self.buffer) {
+                Ok(sockets) => {
+                    self.sockets = Some(sockets);
+                    self.due = Some((Cause::Failure, Instant::now()));
+                }
+                Err(e) => self.fail(&e),
+            }
+        }
+        self.listen().unwrap_or_else(|e| {
+            self.fail(&e);
+            true
+        })
+    }
+
+    /// Gives up sockets that have failed. The routes stay as they are meanwhile.
+    fn fail(&mut self, e: &dyn std::error::Error) {
+        self.sockets = None;
+        if self.backoff.fail() {
+            tracing::error!("routes of namespace `{}' are not seen for now: {e}", self.name);
+        }
     }
 
     /// Reads notices; returns whether those were all.
     fn listen(&mut self) -> io::Result<bool> {
-        let Worker { room, notices, up, .. } = self;
+        let Worker { room, sockets, up, .. } = self;
+        let Some(Sockets { notices, .. }) = sockets else { return Ok(true) };
+        #[cfg(test)]
+        if room.lock().take_fault() {
+            return Err(io::Error::other("a test"));
+        }
         let (mut read, mut causes) = (0, [false; 2]);
         let mut all_read = false;
         while read < BEFORE_NEWS && !all_read {
@@ -530,6 +606,7 @@ impl Worker {
 
     /// Lists all objects and routes, and changes the shadow where it differs.
     fn list(&mut self) {
+        let Some(Sockets { port, .. }) = &self.sockets else { return };
         let Some((cause, _)) = self.due.take() else { return };
         let begin = Instant::now();
         let before = {
@@ -540,12 +617,10 @@ impl Worker {
         };
         let room = self.room.clone();
         let done = self
-            .list_settings()
-            .and_then(|()| {
-                all_next_hops(&self.port, |object| room.lock().shadow.list_object(&object))
-            })
-            .and_then(|()| all_routes(&self.port, |route| room.lock().shadow.list(&route)))
-            .and_then(|()| all_labels(&self.port, |route| room.lock().shadow.set_label(&route)));
+            .list_settings(port)
+            .and_then(|()| all_next_hops(port, |object| room.lock().shadow.list_object(&object)))
+            .and_then(|()| all_routes(port, |route| room.lock().shadow.list(&route)))
+            .and_then(|()| all_labels(port, |route| room.lock().shadow.set_label(&route)));
         match done {
             Ok(()) => self.end(cause, begin, before),
             Err(e) => self.abandon(cause, &e),
@@ -554,9 +629,9 @@ impl Worker {
 
     /// Lists links by which packets do not leave, and reads the TTL of labels. Routes that these
     /// concern are taken again.
-    fn list_settings(&self) -> io::Result<()> {
+    fn list_settings(&self, port: &Port) -> io::Result<()> {
         let (ttl, mut roles) = (LabelTtl::read(), BTreeMap::new());
-        for link in Link::all_by(&self.port)? {
+        for link in Link::all_by(port)? {
             let _ = set_role(&mut roles, link.index, LinkState::of(&link).role);
         }
         let offer = {
@@ -601,6 +676,9 @@ impl Worker {
         drop(shared);
         self.retry = RETRY;
         self.last = Some(now);
+        if self.backoff.succeed() {
+            tracing::info!("routes of namespace `{}' are seen again", self.name);
+        }
         tracing::info!(
             "namespace `{}': {routes} routes listed in {} ms, {differences} differ ({})",
             self.name,

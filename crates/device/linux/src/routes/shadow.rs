@@ -5,7 +5,7 @@
 //! that. Only that one is passed on, once however often it changes before it is taken.
 
 use super::labels::{FIRST_FREE, LabelRoute, Labels, Row};
-use super::lists::Lists;
+use super::lists::{Lists, has_all, is_sibling, without};
 use super::objects::{Object, Objects};
 use super::table::{Route, SEEN, Table};
 use super::types::{Change, Hops, Left, Limits, NextHop, Taken, Used, Visited};
@@ -49,6 +49,8 @@ pub(super) struct Shadow {
     former: Option<Left>,
     /// Routes and labels since then that had no room.
     missing: [usize; 2],
+    /// A route since then had no room as its table had none.
+    lacks_table: bool,
     /// A notice did not fit what was seen: something was missed.
     pub(super) is_doubtful: bool,
     /// Routes of all tables.
@@ -170,11 +172,17 @@ impl Shadow {
         read
     }
 
+    /// Tables of the version that has more.
+    fn tables(&self) -> usize {
+        self.v4.len().max(self.v6.len())
+    }
+
     /// Returns whether there is room for all that had none: only a list names it.
     fn has_room(&self) -> bool {
         let [routes, labels] = self.missing;
         let fits = |n: usize, there: usize, limit: usize| n > 0 && there + n <= limit;
-        fits(routes, self.total, self.limits.routes)
+        self.lacks_table && self.tables() < self.limits.tables
+            || fits(routes, self.total, self.limits.routes)
             || fits(labels, self.labels.len(), self.limits.labels)
     }
 
@@ -254,10 +262,11 @@ impl Shadow {
             return;
         }
         let exists: bool = in_tables!(self, to, |tables, _prefix| tables.contains_key(&id));
-        let tables = self.v4.len().max(self.v6.len());
         let full = self.total >= self.limits.routes;
-        if grows && (full || !exists && tables >= self.limits.tables) {
+        let lacks_table = !exists && self.tables() >= self.limits.tables;
+        if grows && (full || lacks_table) {
             self.left.beyond += 1;
+            self.lacks_table |= lacks_table;
             self.missing[0] += if full { new.len() - old.len() } else { 0 };
             // The routes that are there stay.
             self.mark(id, to, mark);
@@ -496,7 +505,7 @@ impl Shadow {
         self.mark ^= SEEN;
         self.listing = Listing::default();
         self.former = Some(std::mem::take(&mut self.left));
-        self.missing = [0; 2];
+        (self.missing, self.lacks_table) = ([0; 2], false);
     }
 
     /// Takes a row of the list. Rows of a destination follow each other in the kernel's order.
@@ -672,6 +681,7 @@ impl Shadow {
         }
         self.v4.retain(|_, table| !table.map.is_empty() || !table.queue.is_empty());
         self.v6.retain(|_, table| !table.map.is_empty() || !table.queue.is_empty());
+        self.is_doubtful |= self.lacks_table && self.has_room();
         while room > 0
             && let Some(change) = self.labels.take(lists)
         {
@@ -699,43 +709,6 @@ impl Shadow {
         let out = &mut out.routes;
         step!(self, walk, get, |table, at| |id| some_of(id, table, at, lists, out))
     }
-}
-
-/// Returns whether a route of IPv6 takes the place of another of its metric: those without a
-/// gateway are one for each link.
-fn is_sibling(lists: &Lists, old: u32, new: u32) -> bool {
-    let link = |id| match lists.get(id) {
-        Some(Hops::These(hops)) => match &hops[..] {
-            [NextHop { gateway: None, link, .. }] => Some(*link),
-            _ => None,
-        },
-        _ => None,
-    };
-    link(old) == link(new)
-}
-
-fn these<'l>(lists: &'l Lists, route: &Route) -> &'l [NextHop] {
-    match lists.get(route.hops) {
-        Some(Hops::These(hops)) => hops,
-        _ => &[],
-    }
-}
-
-fn is_same_hop(a: &NextHop, b: &NextHop) -> bool {
-    // Hops to the same router may have other labels.
-    (a.link, a.gateway, &a.labels, a.ttl) == (b.link, b.gateway, &b.labels, b.ttl)
-}
-
-fn has_all(lists: &Lists, route: &Route, some: &Route) -> bool {
-    let some = these(lists, some);
-    let has = |hop| these(lists, route).iter().any(|own| is_same_hop(own, hop));
-    !some.is_empty() && some.iter().all(has)
-}
-
-fn without(lists: &Lists, route: &Route, some: &Route) -> Vec<NextHop> {
-    let some = these(lists, some);
-    let stays = |own: &&NextHop| !some.iter().any(|hop| is_same_hop(own, hop));
-    these(lists, route).iter().filter(stays).cloned().collect()
 }
 
 fn change<A: Address>(

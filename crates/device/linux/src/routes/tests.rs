@@ -4,10 +4,14 @@
 
 use super::shadow::{Offer, Shadow};
 use super::types::{Limits, Visited};
+use super::{Cause, RouteCounters, Routes};
+use crate::Namespace;
+use anyhow::ensure;
 use thalweg_netlink::fib::{NextHopMessage, Placing, RouteMessage};
 use thalweg_netlink::label::LabelMessage;
 use thalweg_netlink::wire::{Header, Writer};
-use thalweg_testkit::processor_time;
+use thalweg_netns::{LinkOptions, Netns, WAIT_LIMIT, veth, wait_until};
+use thalweg_testkit::{lab_test, processor_time};
 
 fn message(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut message = Vec::new();
@@ -210,6 +214,46 @@ fn what_is_left_out_is_counted_once() {
     assert_eq!(shadow.left(), super::Left::default());
 }
 
+/// Tables beyond the limit are listed once others have gone, which they have when the end of their
+/// last route is taken.
+#[test]
+fn tables_that_had_no_room_are_listed_when_there_is_some() {
+    let mut shadow = Shadow::new(Limits { tables: 2, ..Limits::default() });
+    let of = |table: u8, is_v4: bool| match is_v4 {
+        true => message(&[2, 32, 0, 0, table, 186, 0, 1, 0, 0, 0, 0], |w| {
+            w.bytes(1, &[192, 0, 2, 1]).u32(4, 7).bytes(5, &[10, 0, 0, 1]);
+        }),
+        false => message(&[10, 128, 0, 0, table, 186, 0, 1, 0, 0, 0, 0], |w| {
+            w.bytes(1, &[9; 16]).u32(4, 7).bytes(5, &[8; 16]);
+        }),
+    };
+    for is_v4 in [true, false] {
+        let add = |shadow: &mut Shadow, table: u8| {
+            shadow.add(Placing::Only, &RouteMessage::parse(&of(table, is_v4)).unwrap());
+        };
+        (1..4).for_each(|table| add(&mut shadow, table));
+        assert_eq!((shadow.len(), shadow.left().beyond), (2, 1));
+        let _ = shadow.take(100);
+        shadow.delete(&RouteMessage::parse(&of(1, is_v4)).unwrap());
+        assert!(!shadow.is_doubtful, "the table is there until its end is taken");
+        let _ = shadow.take(100);
+        assert!(std::mem::take(&mut shadow.is_doubtful));
+        // The list names both that there are.
+        shadow.begin();
+        for table in [2, 3] {
+            shadow.list(&RouteMessage::parse(&of(table, is_v4)).unwrap());
+        }
+        end(&mut shadow);
+        let _ = shadow.take(100);
+        assert_eq!((shadow.len(), shadow.is_doubtful), (2, false));
+        for table in [2, 3] {
+            shadow.delete(&RouteMessage::parse(&of(table, is_v4)).unwrap());
+        }
+        let _ = shadow.take(100);
+        assert_eq!((shadow.len(), shadow.is_doubtful), (0, false));
+    }
+}
+
 /// Routes and labels beyond the limits are taken once others have gone.
 #[test]
 fn what_had_no_room_is_listed_when_there_is_some() {
@@ -392,4 +436,32 @@ fn a_hop_that_goes_is_the_one_with_its_labels() {
     let Some(super::Used { hops: super::Hops::These(hops), .. }) = &taken[0].now else { panic!() };
     assert_eq!(hops.len(), 1);
     assert_eq!(hops[0].labels[..], (100_u32 << 12).to_be_bytes());
+}
+
+lab_test! {
+    /// Routes that change while nobody hears the kernel are there once somebody does again.
+    fn sockets_that_fail_are_opened_again() {
+        let (ns, other) = (Netns::new("routes")?, Netns::new("other")?);
+        veth((&ns, "twin", &LinkOptions::default()), (&other, "peer", &LinkOptions::default()))?;
+        ns.ip("address add 10.0.0.1/24 dev twin")?;
+        ns.ip("route add 192.0.2.1 via 10.0.0.2")?;
+        let place = Namespace::open(&ns.path().display().to_string())?;
+        let routes = Routes::start(Some(&place), Limits::default(), 1 << 20, || true)?;
+        let until = |what: &str, is: &dyn Fn() -> bool| {
+            wait_until(WAIT_LIMIT, what, || is().then_some(()))
+        };
+        let has = |n: u8| routes.find(&[254], ([192, 0, 2, n].into(), 32)).is_some();
+        until("the first list", &|| routes.state().complete && has(1))?;
+        routes.0.lock().faults = 3;
+        ns.ip("route add 192.0.2.2 via 10.0.0.2")?;
+        ns.ip("route del 192.0.2.1 via 10.0.0.2")?;
+        let is_again = |c: &RouteCounters| c.last.is_some_and(|l| l.cause == Cause::Failure);
+        until("a list", &|| is_again(&routes.state().counters))?;
+        ensure!(has(2) && !has(1));
+        // Each fault has one attempt to go on.
+        assert_eq!((routes.state().counters.restarts, routes.0.lock().faults), (3, 0));
+        ns.ip("route add 192.0.2.3 via 10.0.0.2")?;
+        until("a notice", &|| has(3))?;
+        Ok(())
+    }
 }

@@ -1,5 +1,5 @@
 //! `bvi-output`: passes frames that the router sends by a BVI to its bridge domain, as received
-//! from that port.
+//! from that port. What a sub-interface of the BVI sends is dropped: it is no port.
 //!
 //! Reads: tx interface, the BVI. Writes: rx interface. Next: the BVI's features for what comes by
 //! it, which see both interfaces the same then, or `l2-input`.
@@ -11,6 +11,7 @@ use thalweg_graph::trace::interface_token;
 
 thalweg_graph::errors! {
     DOWN: Error, DEV_READY, "BVI is down";
+    STRAY: Error, PORT_LIST_IS_EMPTY, "sub-interface of a BVI";
 }
 
 /// The declaration.
@@ -20,7 +21,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "error-drop",
     build: |cx| {
-        entry::build(cx, Way::IntoBridge, DOWN, |frame, i, out| {
+        entry::build(cx, Way::IntoBridge(STRAY), DOWN, |frame, i, out| {
             let bvi = interface_token(frame.tx_if(i));
             let _ = writeln!(out, "bvi-output: {bvi} {}", addresses(frame, i));
         })

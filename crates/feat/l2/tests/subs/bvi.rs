@@ -187,3 +187,43 @@ fn addresses_need_frames_of_one_kind() {
     }
     lab.close();
 }
+
+/// A bridge domain has no port for what a sub-interface of its BVI sends, and says so; one of a
+/// loopback, and of what was a BVI, sends into nothing, as the loopback does.
+#[test]
+fn a_sub_interface_of_a_bvi_is_no_port() {
+    for (workers, is_first) in [(1, true), (1, false), (2, true)] {
+        let mut lab = lab_with_bvi(workers);
+        let (bvi, _) = loop0(&lab);
+        let leave = "set interface l3 loop0";
+        let join = "set interface l2 bridge loop0 10 bvi";
+        if is_first {
+            lab.ok(leave);
+        }
+        let sub = interface::create_sub(&mut lab.c, bvi, 30, one(30)).expect("a sub-interface");
+        interface::set_admin(&mut lab.c, sub, true).expect("up");
+        lab.ok("set interface ip address loop0.30 10.3.0.1/24");
+        if is_first {
+            lab.ok(join);
+        }
+        neighbor(&mut lab, sub, ip(3, 9), host(9));
+        let send = |lab: &mut Lab| {
+            lab.receive(2, vec![ipv4(2, 9, &[], &udp(ip(2, 9), ip(3, 9), 20))]);
+            assert!(lab.sent().is_empty());
+            lab.cli("show errors")
+        };
+        let shown = send(&mut lab);
+        assert!(shown.contains("sub-interface of a BVI"), "{shown}");
+        lab.ok("clear errors");
+        lab.ok(leave);
+        let shown = send(&mut lab);
+        assert!(!shown.contains("BVI"), "{shown}");
+        // The BVI itself sends on.
+        lab.ok(join);
+        let request = arp_request(5, &[], ip(1, 1));
+        lab.receive(0, vec![request]);
+        // The request goes on, and the answer to its sender, known or not.
+        assert!(lab.sent().len() >= 2, "{}", lab.cli("show errors"));
+        lab.close();
+    }
+}

@@ -36,7 +36,9 @@ fn line(pair: &PairView) -> String {
     )
 }
 
-fn row(pair: &PairView) -> serde_json::Value {
+fn row(c: &Control, pair: &PairView) -> serde_json::Value {
+    let refused = sync::refused(c, pair.pair.phy).into_iter();
+    let refused: Vec<_> = refused.map(|(what, why)| json!({ "what": what, "why": why })).collect();
     let punted: Map<String, serde_json::Value> = Class::ALL
         .iter()
         .zip(pair.punted)
@@ -54,6 +56,7 @@ fn row(pair: &PairView) -> serde_json::Value {
         "netns": pair.pair.namespace,
         "away": pair.is_away,
         "punted": punted,
+        "refused": refused,
     })
 }
 
@@ -127,7 +130,12 @@ impl Command<Control> for ShowLcp {
         if let Some(options) = &options {
             settings(options, out);
         }
-        all.iter().for_each(|pair| out.line(line(pair)));
+        for pair in &all {
+            out.line(line(pair));
+            for (what, why) in sync::refused(c, pair.pair.phy) {
+                out.line(format_args!("  {} does not take {what} of its twin: {why}", pair.phy));
+            }
+        }
         let (namespaces, changes) = (sync::namespaces(c), sync::counters(c));
         if option == "verbose" {
             namespaces.iter().for_each(|n| out.line(namespace_line(n)));
@@ -136,7 +144,7 @@ impl Command<Control> for ShowLcp {
                 changes.taken, changes.not_taken
             ));
         }
-        let rows: Vec<serde_json::Value> = all.iter().map(row).collect();
+        let rows: Vec<serde_json::Value> = all.iter().map(|pair| row(c, pair)).collect();
         out.json(match options {
             None => json!({ "pairs": rows }),
             Some(o) => json!({

@@ -67,12 +67,13 @@ fn lines(n: &RoutesView, out: &mut Output) {
         s.waiting
     ));
     out.line(format_args!(
-        "  {} notices, {} overruns, {} resyncs, {} interrupted, {} failed",
+        "  {} notices, {} overruns, {} resyncs, {} interrupted, {} failed, {} restarts",
         s.counters.notices,
         s.counters.overruns,
         s.counters.resyncs,
         s.counters.interrupted,
-        s.counters.failed
+        s.counters.failed,
+        s.counters.restarts
     ));
     if let Some(last) = s.counters.last {
         out.line(format_args!(
@@ -117,6 +118,7 @@ fn row(n: &RoutesView) -> Value {
         "resyncs": s.counters.resyncs,
         "interrupted": s.counters.interrupted,
         "failed": s.counters.failed,
+        "restarts": s.counters.restarts,
         "last": s.counters.last.map(|last| json!({
             "cause": last.cause.word(),
             "ms": last.took.as_millis() as u64,

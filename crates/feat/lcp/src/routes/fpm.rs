@@ -47,7 +47,12 @@ pub fn set_fpm_hold(c: &mut Control, seconds: u32) {
 /// Begins to listen in a namespace, if an address is set.
 pub(super) fn start(c: &Control, id: NamespaceId) {
     let options = options::get(c);
-    let Some(address) = options.fpm else { return };
+    let Some(address) = options.fpm else {
+        let state = c.state::<KernelRoutes>();
+        let mut state = state.borrow_mut();
+        state.followed.values_mut().for_each(|of| of.has_no_listener = false);
+        return;
+    };
     let hold = Duration::from_secs(options.fpm_hold.into());
     let state = c.state::<KernelRoutes>();
     let mut state = state.borrow_mut();
@@ -57,9 +62,27 @@ pub(super) fn start(c: &Control, id: NamespaceId) {
     let (remote, origin) = (c.remote(), Origin { id, fpm: Some(number) });
     let announce = move || remote.submit(move |c| take(c, origin));
     match Routes::listen(of.namespace.as_ref(), Limits::default(), address, hold, announce) {
-        Ok(routes) => of.fpm = Some((number, routes)),
-        Err(e) => tracing::error!("FPM: namespace `{}' has no listener: {e}", of.name),
+        Ok(routes) => {
+            of.fpm = Some((number, routes));
+            of.has_no_listener = false;
+        }
+        Err(e) => {
+            if !std::mem::replace(&mut of.has_no_listener, true) {
+                tracing::error!("FPM: namespace `{}' has no listener for now: {e}", of.name);
+            }
+        }
     }
+}
+
+/// Tries again to listen, where the system has refused a thread.
+pub(crate) fn listen_again(c: &Control) {
+    let all: Vec<NamespaceId> = {
+        let state = c.state::<KernelRoutes>();
+        let state = state.borrow();
+        let without = state.followed.iter().filter(|(_, of)| of.has_no_listener);
+        without.map(|(id, _)| *id).collect()
+    };
+    all.into_iter().for_each(|id| start(c, id));
 }
 
 /// Has routes of `zebra` in a namespace taken again, as links have other roles.

@@ -3,12 +3,16 @@
 //!
 //! A next hop swaps the label, or pops it. By the kernel's loopback or a VRF what is behind the
 //! label is looked up: an IP packet by its own version, in the table that the link stands for.
+//!
+//! The kernel shares flows among next hops of any kind. The router does so among those of one kind:
+//! a look-up shares no label with next hops, and the packet behind a label that is popped is of one
+//! version. Others are left out, and shown with the reason.
 
 use super::{KernelRoutes, Origin, is_alone, refused, table_of};
 use crate::sync;
 use thalweg_device_linux::NamespaceId;
 use thalweg_device_linux::routes::{LabelChange, LabelRoute, LabelTtl, NextHop, Routes};
-use thalweg_feat_ip::{Path, Source, TableId, need_table as need_ip_table};
+use thalweg_feat_ip::{Path, Source, TableId, Version, need_table as need_ip_table};
 use thalweg_feat_mpls::{Key, MplsError, Via, need_table, set_found_label};
 use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
 use thalweg_graph::Control;
@@ -47,7 +51,8 @@ pub(super) fn settle(c: &mut Control, label: u32) {
 fn put(c: &mut Control, label: u32, route: Option<(NamespaceId, LabelRoute)>) {
     for eos in [false, true] {
         let key = Key { label: Label(label), eos };
-        let bound = route.as_ref().map(|(id, route)| (source(route), vias(c, *id, route, eos)));
+        let paths = |id, route| fitting(vias(c, id, route, eos), eos).0;
+        let bound = route.as_ref().map(|(id, route)| (source(route), paths(*id, route)));
         let (source, vias) = bound.unwrap_or((Source::KernelDynamic, Vec::new()));
         if let Err(e) = set(c, key, source, vias) {
             refused(c, format_args!("label {key}"), &e);
@@ -103,6 +108,36 @@ fn vias(c: &Control, id: NamespaceId, route: &LabelRoute, eos: bool) -> Vec<Via>
     route.hops.iter().filter_map(via).collect()
 }
 
+/// Leaves those paths of a label that can share it, and returns why others are left out: next hops
+/// rather than look-ups, and the version of more of those that pop it at the bottom of the stack.
+fn fitting(mut vias: Vec<Via>, eos: bool) -> (Vec<Via>, Option<&'static str>) {
+    let is_hop = |via: &Via| matches!(via, Via::Path(_));
+    if !vias.iter().any(is_hop) {
+        vias.sort_unstable();
+        vias.dedup();
+        let why = (vias.len() > 1).then_some("a label has one look-up");
+        vias.truncate(1);
+        return (vias, why);
+    }
+    let mut why = None;
+    if !vias.iter().all(is_hop) {
+        vias.retain(is_hop);
+        why = Some("a look-up shares no label with next hops");
+    }
+    let version = |via: &Via| match via {
+        Via::Path(path) if path.labels.sent() == Labels::NONE => path.next_hop.map(Version::of_ip),
+        _ => None,
+    };
+    let count = |of| vias.iter().filter(|via| version(via) == Some(of)).count();
+    let [v4, v6] = [Version::V4, Version::V6].map(count);
+    if eos && v4 > 0 && v6 > 0 {
+        let kept = if v6 > v4 { Version::V6 } else { Version::V4 };
+        vias.retain(|via| version(via).is_none_or(|of| of == kept));
+        why = Some("the packet behind a label that is popped is of one version");
+    }
+    (vias, why)
+}
+
 /// Destination of a label's next hop.
 enum Place {
     /// To a neighbour.
@@ -141,7 +176,8 @@ fn place(
 /// Reason to leave out a next hop.
 pub(super) const ODD: &str = "the next hop is a MAC address, or in another encapsulation";
 
-/// Returns why a label's route stays in the kernel alone; `None` if it does not.
+/// Returns why a label's route, or a part of it that cannot share the label, stays in the kernel
+/// alone; `None` if it does not.
 pub(super) fn why_not(
     c: &Control,
     id: NamespaceId,
@@ -151,7 +187,7 @@ pub(super) fn why_not(
     let mut why = Vec::new();
     for hop in route.hops.iter() {
         match place(c, id, hop, &role) {
-            Ok(_) => return None,
+            Ok(_) => return fitting(vias(c, id, route, true), true).1.map(Into::into),
             Err(e) => why.push(e),
         }
     }
@@ -208,6 +244,38 @@ mod tests {
         assert_eq!(of(&[16], Some(64), true), (Mode::Pipe, vec![64]));
         assert_eq!(of(&[16], Some(9), true), (Mode::Pipe, vec![9]));
         assert_eq!(of(&[], None, true), (Mode::Pipe, vec![]));
+    }
+
+    /// Paths that the router cannot share are left out, not the whole route.
+    #[test]
+    fn paths_that_fit_are_taken() {
+        let by = |ip: &str, label: Option<u32>| {
+            let labels = label.map_or(Labels::NONE, |l| Labels::new(&[Label(l)]).unwrap());
+            let path = Path::via(
+                ip.parse::<std::net::IpAddr>().unwrap(),
+                Some(thalweg_device::SwIfIndex(1)),
+            );
+            Via::Path(Path { labels, ..path })
+        };
+        let ip = |table| Via::AnyIp(TableId(table), Mode::Ttl);
+        let (v4, v6) = (by("10.0.0.1", None), by("fe80::1", None));
+        let (other, swap) = (by("fe80::2", None), by("10.0.0.1", Some(77)));
+        for (eos, all, fit, is_whole) in [
+            (true, vec![v4, by("10.0.0.2", None)], vec![v4, by("10.0.0.2", None)], true),
+            (true, vec![ip(0), v4], vec![v4], false),
+            (true, vec![v6, ip(7), swap], vec![v6, swap], false),
+            (false, vec![Via::Mpls(TABLE), v6], vec![v6], false),
+            (true, vec![ip(0), ip(0)], vec![ip(0)], true),
+            (true, vec![ip(7), ip(0)], vec![ip(0)], false),
+            (true, vec![v4, v6], vec![v4], false),
+            (true, vec![v4, v6, other], vec![v6, other], false),
+            (false, vec![v4, v6], vec![v4, v6], true),
+            (true, vec![swap, v6], vec![swap, v6], true),
+            (true, vec![], vec![], true),
+        ] {
+            let (taken, why) = fitting(all.clone(), eos);
+            assert_eq!((taken, why.is_none()), (fit, is_whole), "{all:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod objects;
 mod tables;
 mod unresolved;
 
+pub(crate) use fpm::listen_again;
 pub use fpm::{set_fpm, set_fpm_hold};
 pub use unresolved::{Destinations, Look, MOST_SHOWN, Unresolved};
 
@@ -27,10 +28,11 @@ use crate::options;
 use crate::sync;
 use fpm::Leaving;
 use objects::Objects;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
+use thalweg_device_linux::mirror::MirrorError;
 use thalweg_device_linux::routes::{
     Change, Hops, Limits, NextHop, RouteState, Routes, Used, WAITING_BYTES,
 };
@@ -74,6 +76,8 @@ struct Followed {
     routes: Routes,
     /// Routes that `zebra` sends, with the number of the listener.
     fpm: Option<(u32, Routes)>,
+    /// The listener did not start: the log has the reason.
+    has_no_listener: bool,
 }
 
 impl Followed {
@@ -135,6 +139,10 @@ pub(crate) struct KernelRoutes {
     objects: Objects,
     /// Routes that are no longer followed, with the walk that removes them.
     leaving: VecDeque<Leaving>,
+    /// Namespaces with twins whose routes are not followed: a thread did not start.
+    unfollowed: BTreeSet<NamespaceId>,
+    /// A route was refused since all were taken: one that has no room may have some later.
+    has_refused: bool,
     /// Listeners of `zebra` so far.
     listeners: u32,
     counters: Counters,
@@ -175,11 +183,13 @@ pub(crate) fn init(c: &mut Control) {
         if tables::used(c).contains(&gone.table) {
             c.state::<KernelRoutes>().borrow().offer_all();
         }
+        try_again(c);
     });
     c.subscribe(|c, gone: &LabelTableDeleted| {
         if gone.0 == labels::TABLE {
             c.state::<KernelRoutes>().borrow().offer_all();
         }
+        try_again(c);
     });
     tables::init(c);
 }
@@ -199,29 +209,38 @@ pub(crate) fn twin_made(
     let remote = c.remote();
     let announce = move || remote.submit(move |c| take(c, Origin::kernel(id)));
     let name = namespace.map_or_else(String::new, |n| n.name().to_owned());
-    match Routes::start(namespace, Limits::default(), buffer, announce) {
-        Ok(routes) => {
-            let granted = routes.state().buffer;
-            if granted < buffer {
-                tracing::warn!(
-                    "the kernel keeps {granted} bytes of notices of routes in namespace `{name}', \
-                     not {buffer}: `sysctl net.core.rmem_max={buffer}' allows more"
-                );
+    let own = namespace.map(Namespace::try_clone).transpose();
+    let own = own.map_err(|e| MirrorError::System("keep a namespace", e));
+    let started = own
+        .and_then(|own| Ok((own, Routes::start(namespace, Limits::default(), buffer, announce)?)));
+    let (namespace, routes) = match started {
+        Ok(started) => started,
+        Err(e) => {
+            if state.borrow_mut().unfollowed.insert(id) {
+                tracing::error!("routes of namespace `{name}' are not followed for now: {e}");
             }
-            let namespace = namespace.map(Namespace::try_clone).transpose();
-            let namespace = match namespace {
-                Ok(namespace) => namespace,
-                Err(e) => {
-                    tracing::error!("routes of namespace `{name}' are not followed: {e}");
-                    return;
-                }
-            };
-            let followed = Followed { name, namespace, routes, fpm: None };
-            state.borrow_mut().followed.insert(id, followed);
-            fpm::start(c, id);
+            return;
         }
-        Err(e) => tracing::error!("routes of namespace `{name}' are not followed: {e}"),
+    };
+    let granted = routes.state().buffer;
+    if granted < buffer {
+        tracing::warn!(
+            "the kernel keeps {granted} bytes of notices of routes in namespace `{name}', \
+             not {buffer}: `sysctl net.core.rmem_max={buffer}' allows more"
+        );
     }
+    let followed = Followed { name, namespace, routes, fpm: None, has_no_listener: false };
+    {
+        let mut state = state.borrow_mut();
+        state.unfollowed.remove(&id);
+        state.followed.insert(id, followed);
+    }
+    fpm::start(c, id);
+}
+
+/// Returns the namespaces with twins whose routes are not followed.
+pub(crate) fn unfollowed(c: &Control) -> BTreeSet<NamespaceId> {
+    c.state::<KernelRoutes>().borrow().unfollowed.clone()
 }
 
 /// Withdraws the routes over a twin that is gone; with `last`, those of the whole namespace.
@@ -233,7 +252,12 @@ pub(crate) fn twin_gone(c: &mut Control, id: NamespaceId, link: u32, last: bool)
         }
         return;
     }
-    let Some(of) = state.borrow_mut().followed.remove(&id) else { return };
+    let of = {
+        let mut state = state.borrow_mut();
+        state.unfollowed.remove(&id);
+        state.followed.remove(&id)
+    };
+    let Some(of) = of else { return };
     if let Some((number, routes)) = of.fpm {
         fpm::leave(c, routes, Some(Origin { id, fpm: Some(number) }));
     }
@@ -252,15 +276,30 @@ fn offer(c: &Control, origin: Origin, hops: &[NextHop]) {
     }
 }
 
-/// Lists all routes of a namespace, or of all, again and compares them.
+/// Lists all routes of the kernel in a namespace, or in all, again and compares them; with `fpm`,
+/// those that `zebra` sends: its connection is closed, as it announces all only over a new one.
 ///
-/// Returns the number of namespaces.
-pub fn resync(c: &Control, name: Option<&str>) -> usize {
+/// Routes that the router has refused are taken again in any case.
+///
+/// Returns the number of namespaces, and of connections that are closed.
+pub fn resync(c: &mut Control, name: Option<&str>, fpm: bool) -> (usize, usize) {
+    try_again(c);
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();
     let wanted = |of: &&Followed| name.is_none_or(|name| of.name == name);
-    let all = state.followed.values().filter(wanted);
-    all.map(|of| of.routes.resync()).count()
+    let (mut namespaces, mut closed) = (0, 0);
+    for of in state.followed.values().filter(wanted) {
+        namespaces += 1;
+        if !fpm {
+            of.routes.resync();
+        } else if let Some((_, routes)) = &of.fpm
+            && routes.state().fpm.is_some_and(|fpm| fpm.client.is_some())
+        {
+            routes.resync();
+            closed += 1;
+        }
+    }
+    (namespaces, closed)
 }
 
 /// Returns the namespaces whose routes are followed; one in which the router listens to `zebra`
@@ -381,9 +420,20 @@ fn put(c: &mut Control, table: TableId, to: (IpAddr, u8), route: Option<(&Used, 
     unset(c, table, to, other);
 }
 
+/// Has all routes taken again soon, if the router has refused some: there may be room now. Many
+/// tables may go at once.
+fn try_again(c: &mut Control) {
+    let state = c.state::<KernelRoutes>();
+    if std::mem::take(&mut state.borrow_mut().has_refused) {
+        c.after(Duration::ZERO, |c| c.state::<KernelRoutes>().borrow().offer_all());
+    }
+}
+
 fn refused(c: &Control, of: impl std::fmt::Display, e: &dyn std::error::Error) {
     let state = c.state::<KernelRoutes>();
-    let counters = &mut state.borrow_mut().counters;
+    let mut state = state.borrow_mut();
+    state.has_refused = true;
+    let counters = &mut state.counters;
     counters.refused += 1;
     // A million may have the same reason.
     if counters.refused.is_power_of_two() {

@@ -1,7 +1,8 @@
 //! Interfaces and their twins take labelled packets alike: when they meet, one that does has the
 //! other do so, too; after that the last of two changes wins.
 
-use super::{Sync, note};
+use super::Sync;
+use super::wishes::{self, Wish};
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::TableId;
 use thalweg_feat_mpls::{Mpls, MplsError, need_table, set_enabled};
@@ -17,26 +18,22 @@ pub(super) fn meet(c: &mut Control, phy: SwIfIndex) {
     let sync = c.state::<Sync>();
     let on = sync.borrow().twins.get(&phy).and_then(|twin| twin.known.as_ref()?.labels);
     if on == Some(true) {
-        set(c, phy, true);
+        set(c, phy, true, true);
     }
 }
 
 /// Gives an interface what has changed in its twin.
 pub(super) fn changed(c: &mut Control, phy: SwIfIndex, before: Option<bool>, now: Option<bool>) {
-    match (before, now) {
-        // The kernel has come to know labels: a link that does not take them says nothing.
-        (None, Some(false)) => {}
-        (before, Some(on)) if before != now => set(c, phy, on),
-        _ => {}
-    }
+    let Some(on) = now else { return wishes::end(c, phy, Wish::Labels) };
+    // The kernel has come to know labels: a link that does not take them says nothing.
+    let says_nothing = before.is_none() && !on;
+    set(c, phy, on, before != now && !says_nothing);
 }
 
-fn set(c: &mut Control, phy: SwIfIndex, on: bool) {
-    if are_taken(c, phy) == on {
-        return;
-    }
-    let done: Result<(), MplsError> =
-        need_table(c, TableId(0)).and_then(|()| set_enabled(c, phy, on));
+fn set(c: &mut Control, phy: SwIfIndex, on: bool, is_new: bool) {
+    let is_met = are_taken(c, phy) == on;
     let what = if on { "that it takes labelled packets" } else { "that it drops labelled packets" };
-    note(c, phy, what, done);
+    wishes::grant(c, phy, Wish::Labels, (is_new, is_met), what, |c| -> Result<(), MplsError> {
+        need_table(c, TableId(0)).and_then(|()| set_enabled(c, phy, on))
+    });
 }

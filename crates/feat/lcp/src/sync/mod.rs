@@ -18,6 +18,9 @@
 //! | VRF | never | always, if the interface has no written addresses |
 //! | neighbours | another MAC address | those that the interface has not written |
 //!
+//! Settings and addresses that an interface refuses are tried again when something changes that may
+//! have stood in the way.
+//!
 //! IPv6 addresses that the kernel takes from a twin that goes down are not deleted by a user:
 //! written ones stay on the interface, and come back with the twin.
 
@@ -29,6 +32,7 @@ mod seen;
 mod virtuals;
 mod vlans;
 mod wanted;
+mod wishes;
 
 use crate::make;
 use crate::options;
@@ -42,12 +46,17 @@ use thalweg_device_linux::mirror::{Change, Lower, Mirror, MirrorCounters};
 use thalweg_device_linux::{Namespace, NamespaceId};
 use thalweg_device_tap as tap;
 use thalweg_engine::Started;
-use thalweg_feat_ip::{AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged};
-use thalweg_feat_mpls::EnabledChanged;
+use thalweg_feat_ip::{
+    AddressesChanged, FoundDisplaced, FoundDisplacing, InterfaceTableChanged, TableDeleted,
+};
+use thalweg_feat_mpls::{EnabledChanged, LabelTableDeleted};
 use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::Control;
 use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{Link, LinkAddress, Port};
+use wishes::Wish;
+
+pub(crate) use wishes::refused;
 
 /// An address and the length of its prefix.
 type Prefixed = (IpAddr, u8);
@@ -97,10 +106,14 @@ struct Twin {
     shared: BTreeSet<Prefixed>,
     /// Addresses that the interface has from the twin.
     found: BTreeSet<Prefixed>,
-    /// Addresses of the twin that the interface cannot have; the log has the reason.
-    refused: BTreeSet<Prefixed>,
+    /// Addresses of the twin that the interface cannot have, with the reasons.
+    refused: BTreeMap<Prefixed, String>,
+    /// Other settings of the twin that the interface does not take.
+    wishes: BTreeMap<Wish, wishes::Refused>,
     /// Neighbours that the interface has from the twin, as Linux has written them.
     neighbours: BTreeSet<IpAddr>,
+    /// MAC addresses of neighbours that the kernel has, as it was heard last.
+    macs: BTreeMap<IpAddr, MacAddr>,
 }
 
 impl Twin {
@@ -118,8 +131,10 @@ impl Twin {
             is_taken: false,
             shared: BTreeSet::new(),
             found: BTreeSet::new(),
-            refused: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            wishes: BTreeMap::new(),
             neighbours: BTreeSet::new(),
+            macs: BTreeMap::new(),
         }
     }
 }
@@ -140,6 +155,10 @@ pub(crate) struct Sync {
     virtuals: BTreeMap<Place, virtuals::Virtual>,
     /// Settings that interfaces take for their twins.
     taken: BTreeMap<SwIfIndex, virtuals::Taken>,
+    /// Interfaces that have refused something of their twins.
+    refusing: BTreeSet<SwIfIndex>,
+    /// Interfaces whose twins are there, and not followed: a mirror did not start.
+    unattached: BTreeSet<SwIfIndex>,
     /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
     waiting: BTreeMap<SwIfIndex, String>,
     /// One is being made: its twin is there.
@@ -178,6 +197,7 @@ pub(crate) fn init(c: &mut Control) {
             wanted::push_above(c, i);
         }
         InterfaceEvent::Mtu(i) => {
+            wishes::end(c, i, Wish::Mtu);
             wanted::push(c, i);
             wanted::push_above(c, i);
         }
@@ -186,9 +206,21 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, event: &tap::HostChanged| moved(c, event.0));
     c.subscribe(|c, _: &Started| start(c));
-    c.subscribe(|c, event: &AddressesChanged| wanted::push(c, event.sw_if));
-    c.subscribe(|c, event: &InterfaceTableChanged| wanted::push(c, event.sw_if));
-    c.subscribe(|c, event: &EnabledChanged| wanted::push(c, event.0));
+    c.subscribe(|c, event: &AddressesChanged| {
+        wanted::push(c, event.sw_if);
+        wishes::try_again(c);
+    });
+    c.subscribe(|c, event: &InterfaceTableChanged| {
+        wanted::push(c, event.sw_if);
+        wishes::table_changed(c, event.sw_if, event.version);
+        wishes::try_again(c);
+    });
+    c.subscribe(|c, event: &EnabledChanged| {
+        wishes::end(c, event.0, Wish::Labels);
+        wanted::push(c, event.0);
+    });
+    c.subscribe(|c, _: &TableDeleted| wishes::try_again(c));
+    c.subscribe(|c, _: &LabelTableDeleted| wishes::try_again(c));
     c.subscribe(|c, event: &NeighborChange| neighbours::moved(c, event));
     c.subscribe(|c, event: &FoundDisplacing| {
         if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&event.sw_if) {
@@ -198,6 +230,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event: &FoundDisplaced| displaced(c, event.sw_if));
     c.every(AGAIN, |c| {
         vlans::try_again(c);
+        attach_again(c);
         true
     });
 }
@@ -344,7 +377,9 @@ fn attach(c: &mut Control, pair: &Pair) {
             Ok(mirror) => _ = sync.borrow_mut().mirrors.insert(at.0, (name, mirror)),
             Err(e) => {
                 let interface = c.interface_name(pair.phy);
-                tracing::error!("{interface} and {} do not follow each other: {e}", pair.name);
+                if sync.borrow_mut().unattached.insert(pair.phy) {
+                    tracing::error!("{interface} and {} do not follow each other: {e}", pair.name);
+                }
                 return;
             }
         }
@@ -352,7 +387,8 @@ fn attach(c: &mut Control, pair: &Pair) {
     let known = look(c, pair, at.1);
     let was_there = tap::host(c, end(pair)).is_some_and(|host| host.was_there);
     let mut sync = sync.borrow_mut();
-    let Sync { mirrors, twins, by_place, started, .. } = &mut *sync;
+    let Sync { mirrors, twins, by_place, started, unattached, .. } = &mut *sync;
+    unattached.remove(&pair.phy);
     if let Some((_, mirror)) = mirrors.get(&at.0) {
         mirror.watch(at.1, lower);
         if was_there && *started {
@@ -368,6 +404,27 @@ fn attach(c: &mut Control, pair: &Pair) {
     }
     wanted::order(c, pair.phy, true);
     routes::twin_made(c, at.0, namespace.as_ref(), at.1);
+}
+
+/// Tries again to follow twins, and the routes of their namespaces, where the system has refused a
+/// thread or a socket.
+fn attach_again(c: &mut Control) {
+    let unattached = c.state::<Sync>().borrow().unattached.clone();
+    for phy in unattached {
+        match pair(c, phy) {
+            Some(pair) => attach(c, &pair),
+            None => _ = c.state::<Sync>().borrow_mut().unattached.remove(&phy),
+        }
+    }
+    for id in routes::unfollowed(c) {
+        let sync = c.state::<Sync>();
+        let phy = sync.borrow().by_place.range((id, 0)..).next().map(|(_, phy)| *phy);
+        let place = phy.and_then(|phy| pair(c, phy)).and_then(|pair| place(c, &pair));
+        if let Some(((now, link), namespace)) = place.filter(|((now, _), _)| *now == id) {
+            routes::twin_made(c, now, namespace.as_ref(), link);
+        }
+    }
+    routes::listen_again(c);
 }
 
 /// Returns the interface of which a link of a namespace is the twin.
@@ -391,8 +448,10 @@ fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
 fn detach(c: &mut Control, phy: SwIfIndex) -> Option<Twin> {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
-    let Sync { mirrors, reports, twins, by_place, .. } = &mut *sync;
+    let Sync { mirrors, reports, twins, by_place, refusing, unattached, .. } = &mut *sync;
+    unattached.remove(&phy);
     let twin = twins.remove(&phy)?;
+    refusing.remove(&phy);
     by_place.remove(&twin.place);
     let (id, index) = twin.place;
     if let Some((_, mirror)) = mirrors.get(&id) {

@@ -4,7 +4,9 @@
 //! deletes them; entries that it has learned age here as others do, and ask for themselves.
 //!
 //! The router answers requests of neighbours, which the kernel does not see: one that comes back
-//! with another MAC address has its entry in the kernel changed.
+//! with another MAC address has its entry in the kernel changed. Reports of the entry from before
+//! that are void, as they have the old address. An address that came from the kernel is not passed
+//! back, as the kernel may have a newer one.
 
 use super::{Sync, note};
 use std::collections::BTreeSet;
@@ -19,6 +21,9 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, ip: IpAddr, now: Option<Neig
     let valid = now.filter(Neighbour::is_valid);
     let mac = valid.and_then(|n| n.mac).map(MacAddr).filter(|mac| mac.is_unicast());
     let (Some(n), Some(mac)) = (valid, mac) else { return lost(c, phy, ip) };
+    if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&phy) {
+        twin.macs.insert(ip, mac);
+    }
     let ours = is_ours(c, phy, ip);
     let there = c.state::<Neighbors>().borrow().find(phy, ip);
     if let Some(there) = &there {
@@ -44,12 +49,21 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, ip: IpAddr, now: Option<Neig
 
 /// Has the kernel send to a neighbour's new MAC address, if it sends to another one.
 pub(super) fn moved(c: &Control, change: &NeighborChange) {
-    let Some(mac) = change.mac else { return };
+    let NeighborChange { sw_if, ip, mac: Some(mac), .. } = *change else { return };
     let sync = c.state::<Sync>();
-    let sync = sync.borrow();
-    let Some((id, index)) = sync.twins.get(&change.sw_if).map(|twin| twin.place) else { return };
-    if let Some((_, mirror)) = sync.mirrors.get(&id) {
-        mirror.move_neighbour(index, change.ip, mac.0);
+    let mut sync = sync.borrow_mut();
+    let Sync { mirrors, reports, twins, .. } = &mut *sync;
+    let Some(twin) = twins.get_mut(&sw_if) else { return };
+    if twin.macs.get(&ip) == Some(&mac) {
+        return;
+    }
+    twin.macs.remove(&ip);
+    let (id, index) = twin.place;
+    if let Some((_, mirror)) = mirrors.get(&id) {
+        mirror.move_neighbour(index, ip, mac.0);
+    }
+    if let Some(rest) = reports.get_mut(&id) {
+        rest.forget_neighbour(index, ip);
     }
 }
 
@@ -61,8 +75,10 @@ fn is_ours(c: &Control, phy: SwIfIndex, ip: IpAddr) -> bool {
 /// Removes a neighbour that Linux had written.
 fn lost(c: &mut Control, phy: SwIfIndex, ip: IpAddr) {
     let sync = c.state::<Sync>();
-    let was_ours =
-        sync.borrow_mut().twins.get_mut(&phy).is_some_and(|twin| twin.neighbours.remove(&ip));
+    let was_ours = sync.borrow_mut().twins.get_mut(&phy).is_some_and(|twin| {
+        twin.macs.remove(&ip);
+        twin.neighbours.remove(&ip)
+    });
     if was_ours {
         // The user may have deleted it here first.
         let _ = neighbors::remove(c, phy, ip);
@@ -73,8 +89,9 @@ fn lost(c: &mut Control, phy: SwIfIndex, ip: IpAddr) {
 pub(super) fn keep_only(c: &mut Control, phy: SwIfIndex, there: &BTreeSet<IpAddr>) {
     let gone: Vec<IpAddr> = {
         let sync = c.state::<Sync>();
-        let sync = sync.borrow();
-        let Some(twin) = sync.twins.get(&phy) else { return };
+        let mut sync = sync.borrow_mut();
+        let Some(twin) = sync.twins.get_mut(&phy) else { return };
+        twin.macs.retain(|ip, _| there.contains(ip));
         twin.neighbours.difference(there).copied().collect()
     };
     for ip in gone {

@@ -3,7 +3,7 @@
 
 use super::{Sync, neighbours, phy_at, seen, virtuals, vlans};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device_linux::NamespaceId;
 use thalweg_device_linux::mirror::{Report, Seen};
@@ -39,14 +39,16 @@ impl Rest {
         if let Some((index, link)) = above.pop_first() {
             return Some(Part::Above(index, link.map(Box::new)));
         }
-        if let Some(index) = all_neighbours.pop_first() {
-            let first = (index, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-            let own = neighbours.range(first..).take_while(|((of, _), _)| *of == index);
-            let there = own.map(|((_, ip), _)| *ip).collect();
+        if let Some((index, there)) = all_neighbours.pop_first() {
             return Some(Part::AllNeighbours(index, there));
         }
         let ((index, ip), neighbour) = neighbours.pop_first()?;
         Some(Part::Neighbour(index, ip, neighbour))
+    }
+
+    /// Leaves out a neighbour, about which the router knows better.
+    pub(super) fn forget_neighbour(&mut self, index: u32, ip: IpAddr) {
+        self.report.neighbours.remove(&(index, ip));
     }
 
     /// Leaves out a link that is not followed any more: another one may get its number.

@@ -1,10 +1,11 @@
 //! Changes that Linux has made to a twin are made to its interface.
 
+use super::wishes::{self, Wish};
 use super::{
     Known, Prefixed, Sync, Twin, addresses, labels, neighbours, note, pair, virtuals, vlans, wanted,
 };
 use crate::options;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use thalweg_device::{MacAddr, MtuOf, SwIfIndex, interface};
 use thalweg_device_linux::mirror::{Change, Lower, Seen};
@@ -39,7 +40,8 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
         let link = seen.link.as_ref();
         let now = link.map(|link| all_known(link, &seen));
         if twin.is_held && now.is_some() {
-            twin.known = now;
+            // The interface is in its VRF only after that.
+            twin.known = now.map(|now| Known { vrf: None, ..now });
             return;
         }
         let mut before = std::mem::replace(&mut twin.known, now.clone());
@@ -63,6 +65,7 @@ pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
     if let Some(twin) = sync.borrow_mut().twins.get_mut(&phy) {
         twin.is_taken = false;
     }
+    wishes::account(c, phy);
     wanted::order(c, phy, false);
 }
 
@@ -130,10 +133,11 @@ fn changed(c: &mut Control, phy: SwIfIndex, before: &Known, now: &Known, was_dow
         let done = interface::set_mac(c, phy, mac);
         note(c, phy, &format!("the MAC address {mac}"), done);
     }
-    if now.mtu != before.mtu && now.mtu != view.mtu.l3 {
-        let done = interface::set_mtu(c, phy, MtuOf::L3, now.mtu);
-        note(c, phy, &format!("the MTU {}", now.mtu), done);
-    }
+    let (is_new, is_met) = (now.mtu != before.mtu, now.mtu == view.mtu.l3);
+    let what = format!("the MTU {}", now.mtu);
+    wishes::grant(c, phy, Wish::Mtu, (is_new, is_met), &what, |c| {
+        interface::set_mtu(c, phy, MtuOf::L3, now.mtu)
+    });
     set_vrf(c, phy, before.vrf, now.vrf);
     labels::changed(c, phy, before.labels, now.labels);
     // Last, so that an interface that comes up is complete.
@@ -181,7 +185,7 @@ fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
         }
     }
     let mut found: BTreeSet<Prefixed> = former.intersection(&now.addresses).copied().collect();
-    let mut still_refused = BTreeSet::new();
+    let mut still_refused = BTreeMap::new();
     for a in seen.addresses.iter().filter(|a| a.is_usable()) {
         let new @ (ip, length) = prefixed(a);
         let is_own = borrowed.contains(&new) || shared.contains(&new) || found.contains(&new);
@@ -189,13 +193,12 @@ fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
             continue;
         }
         let done = addresses::add_found(c, phy, ip, length);
-        if done.is_ok() {
-            found.insert(new);
-        } else {
-            still_refused.insert(new);
+        match &done {
+            Ok(()) => _ = found.insert(new),
+            Err(e) => _ = still_refused.insert(new, e.to_string()),
         }
         // One that was refused before is refused in silence.
-        if !refused.contains(&new) {
+        if done.is_ok() || !refused.contains_key(&new) {
             note(c, phy, &format!("address {ip}/{length}"), done);
         }
     }
@@ -207,12 +210,13 @@ fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
 
 /// Moves the interface to the table of its twin's VRF.
 fn set_vrf(c: &mut Control, phy: SwIfIndex, before: Option<u32>, now: Option<u32>) {
-    if before == now {
-        return;
-    }
     let table = TableId(now.unwrap_or(0));
-    let done = move_to::<u32>(c, phy, table).and_then(|()| move_to::<u128>(c, phy, table));
-    note(c, phy, &format!("table {table} (VRF)"), done);
+    let is_met = c.state::<Ip<u32>>().borrow().table_of(phy) == table
+        && c.state::<Ip<u128>>().borrow().table_of(phy) == table;
+    let what = format!("table {table} (VRF)");
+    wishes::grant(c, phy, Wish::Vrf, (before != now, is_met), &what, |c| {
+        move_to::<u32>(c, phy, table).and_then(|()| move_to::<u128>(c, phy, table))
+    });
 }
 
 fn move_to<A: thalweg_tables::Address>(
@@ -239,6 +243,7 @@ fn gone(c: &mut Control, phy: SwIfIndex, has_lower: bool) {
         let place = twin.place;
         std::mem::replace(twin, Twin { order, ..Twin::at(place) })
     };
+    wishes::account(c, phy);
     forget(c, phy, twin);
     virtuals::publish(c, phy);
     vlans::gone(c, &pair, has_lower);

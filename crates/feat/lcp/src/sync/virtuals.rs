@@ -116,7 +116,7 @@ pub(super) fn publish(c: &mut Control, phy: SwIfIndex) {
         let all = || sync.virtuals.values().filter(|of| of.phy == phy);
         let macs: BTreeSet<[u8; 6]> = all().filter_map(|of| of.mac).collect();
         let alone = sync.twins.get(&phy).into_iter().flat_map(|twin| &twin.refused);
-        let alone = alone.filter_map(|(ip, _)| ip4(ip));
+        let alone = alone.filter_map(|((ip, _), _)| ip4(ip));
         let ips = all().flat_map(|of| of.ips.iter().copied()).chain(alone);
         let now = Taken { macs, ips: ips.map(Ipv4Addr::to_bits).collect() };
         let before = match now == Taken::default() {

@@ -1,16 +1,15 @@
-//! Routes of the kernel are the router's.
+//! Routes of the kernel are the router's, and those that `zebra` sends itself.
 
 #![allow(clippy::unwrap_used)]
 
+mod fpm;
+
 use anyhow::Result;
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use thalweg_device::testing::Lab;
 use thalweg_feat_ip::{Ip4, Source, TableId};
 use thalweg_feat_lcp::{FEATURE, routes};
-use thalweg_netlink::wire::{Header, Writer};
 use thalweg_netns::{Netns, WAIT_LIMIT};
 use thalweg_tables::Prefix;
 use thalweg_testkit::lab_test;
@@ -107,93 +106,7 @@ impl Router {
     }
 }
 
-/// A message of `zebra`.
-fn message(kind: u16, head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut message = Vec::new();
-    let mut w = Writer::with_payload(&mut message, Header { kind, ..Header::default() }, head);
-    fill(&mut w);
-    w.finish();
-    message
-}
-
-/// A frame of messages.
-fn frame(messages: &[Vec<u8>]) -> Vec<u8> {
-    let messages = messages.concat();
-    [&[1, 1][..], &(messages.len() as u16 + 4).to_be_bytes(), &messages].concat()
-}
-
-fn object(id: u32, link: u32, gateway: [u8; 4]) -> Vec<u8> {
-    message(104, &[2, 0, 11, 0, 0, 0, 0, 0], |w| {
-        w.u32(1, id).u32(5, link).bytes(6, &gateway);
-    })
-}
-
-/// A route of BGP to 192.0.2.0/24, by an object.
-fn route(object: u32) -> Vec<u8> {
-    message(24, &[2, 24, 0, 0, 254, 186, 0, 1, 0, 0, 0, 0], |w| {
-        w.bytes(1, &[192, 0, 2, 0]).u32(6, 0).u32(30, object);
-    })
-}
-
-/// A label that is swapped.
-fn label(from: u32, to: u32, link: u32, gateway: [u8; 4]) -> Vec<u8> {
-    message(24, &[28, 20, 0, 0, 254, 193, 0, 1, 0, 0, 0, 0], |w| {
-        let via = [&2_u16.to_ne_bytes()[..], &gateway].concat();
-        w.bytes(1, &(from << 12 | 1 << 8).to_be_bytes()).bytes(19, &(to << 12).to_be_bytes());
-        w.bytes(18, &via).u32(4, link);
-    })
-}
-
 lab_test! {
-    /// They rank as if `zebra` had written them to the kernel, and stay when it goes.
-    fn routes_that_zebra_sends_itself() {
-        let mut r = Router::new()?;
-        r.ip("link set lo up");
-        r.lab.ok("lcp fpm enable");
-        let links = [r.ns.link("e0")?.index, r.ns.link("e1")?.index];
-        let mut connected = None;
-        r.until("a listener", |r| {
-            connected = r.ns.run(|| TcpStream::connect("127.0.0.1:2620").ok()).unwrap();
-            connected.is_some()
-        });
-        let mut zebra = connected.unwrap();
-        zebra.write_all(&frame(&[object(7, links[0], [10, 1, 0, 2])]))?;
-        zebra.write_all(&frame(&[route(7)]))?;
-        zebra.write_all(&frame(&[label(100, 200, links[1], [10, 1, 1, 2])]))?;
-        r.until_fib("192.0.2.0/24", &["10.1.0.2", "test0", "lcp-rt-dynamic"]);
-        r.until("a label", |r| r.lab.cli("show mpls fib 100").contains("10.1.1.2"));
-        let shown = r.lab.cli("show lcp routes");
-        assert!(shown.contains("by FPM: 1 routes, 1 labels"), "{shown}");
-        // Routes of the kernel with a worse, the same and a better metric.
-        for (metric, used) in [(30, "10.1.0.2"), (20, "10.1.0.2"), (10, "10.1.1.10")] {
-            r.ip(&format!("route add 192.0.2.0/24 via 10.1.1.{metric} metric {metric}"));
-            r.ip(&format!("route add 198.51.{metric}.0/24 via 10.1.1.2"));
-            r.until_fib(&format!("198.51.{metric}.0/24"), &["10.1.1.2"]);
-            r.until_fib("192.0.2.0/24", &[used]);
-        }
-        r.ip("route del 192.0.2.0/24 metric 10");
-        r.until_fib("192.0.2.0/24", &["10.1.0.2"]);
-        // Its next-hop object changes, and the route with it.
-        zebra.write_all(&frame(&[object(7, links[0], [10, 1, 0, 77])]))?;
-        r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
-        // A route over a link that is no twin is shown with its source.
-        zebra.write_all(&frame(&[object(8, 1, [127, 0, 0, 2]), route(8)]))?;
-        r.until_fib("192.0.2.0/24", &["10.1.1.20"]);
-        let shown = r.lab.cli("show lcp routes unresolved");
-        assert!(shown.contains("192.0.2.0/24") && shown.contains("by FPM"), "{shown}");
-        zebra.write_all(&frame(&[route(7)]))?;
-        r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
-        // The connection ends, the route stays; without a listener the kernel's is used.
-        drop(zebra);
-        r.until("the end", |r| r.lab.cli("show lcp routes").contains("goes in"));
-        r.until_fib("192.0.2.0/24", &["10.1.0.77"]);
-        r.lab.ok("lcp fpm disable");
-        r.until_fib("192.0.2.0/24", &["10.1.1.20"]);
-        r.until("no label", |r| !r.lab.cli("show mpls fib").contains("10.1.1.2"));
-        assert!(!r.lab.cli("show lcp routes").contains("FPM"));
-        Ok(())
-    }
-
     fn routes_come_and_go() {
         let mut r = Router::new()?;
         r.ip("route add 192.0.2.0/24 via 10.1.0.2");
@@ -255,6 +168,42 @@ lab_test! {
         // A namespace without twins has no routes.
         r.lab.ok("lcp delete test0\nlcp delete test1");
         r.until("none", |r| tables(r) == [vec![0, 78, 79, 80], vec![0]]);
+        Ok(())
+    }
+
+    /// Two times 600 tables make room for each other, in turn, but for those that a
+    /// user has a part in: a router has up to 1,024.
+    fn many_tables_come_and_go() {
+        let mut r = Router::new()?;
+        let tables = |r: &Router| r.lab.c.state::<Ip4>().borrow().table_ids();
+        let count = |r: &Router, first: u32| {
+            tables(r).iter().filter(|id| (first..first + 600).contains(&id.get())).count()
+        };
+        let batch = |verb: &str, first: u32| -> Vec<String> {
+            let line = |id| format!("route {verb} 192.0.2.0/24 via 10.1.0.2 table {id}");
+            (first..first + 600).map(line).collect()
+        };
+        for first in [1000, 2000, 1000] {
+            r.ns.ip_batch(&batch("add", first))?;
+            r.until("all tables", |r| count(r, first) == 600);
+            let has_route = |r: &mut Router, id: u32| {
+                r.lab.cli(&format!("show ip fib table {id} 192.0.2.0/24")).contains("10.1.0.2")
+            };
+            r.until("the last route", |r| has_route(r, first + 599));
+            assert!((first..first + 600).all(|id| has_route(&mut r, id)));
+            let [added, routed] = [first, first + 1];
+            r.lab.ok(&format!("ip table add {added}"));
+            r.lab.ok(&format!("ip route add 198.51.100.0/24 table {routed} via 10.1.0.2 test0"));
+            r.ns.ip_batch(&batch("delete", first))?;
+        }
+        r.until("unused tables to go", |r| (count(r, 1000), count(r, 2000)) == (2, 2));
+        // A user deletes one that has routes: it comes back with these.
+        r.ip("route add 192.0.2.0/24 via 10.1.0.2 table 77");
+        let fib = |r: &mut Router| r.lab.cli("show ip fib table 77 192.0.2.0/24");
+        r.until("the route", |r| fib(r).contains("10.1.0.2"));
+        r.lab.ok("ip table add 77");
+        r.lab.ok("ip table del 77");
+        r.until("the route again", |r| fib(r).contains("10.1.0.2"));
         Ok(())
     }
 
