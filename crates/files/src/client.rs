@@ -8,8 +8,8 @@
 //! - anything below the directories that it names,
 //! - except for packets and requests that others have sent, anything below those of the router.
 //!
-//! No link is followed on the way there, and a file is replaced only by one of its kind. What the
-//! router itself writes to again and again is [reserved](reserve) for it.
+//! No link is followed on the way there, and a file is replaced only by one of its kind. Files that
+//! the router itself writes to again and again are [reserved](reserve).
 
 use crate::write::{PASSING, Spot, directory, fill, no_directory};
 use crate::{FileError, Replacement, at, is_private, open, read_all, wrong};

@@ -296,7 +296,7 @@ impl Mirror {
     }
 
     /// Gives a neighbour of a watched link its new MAC address, if the kernel has learned another
-    /// one: it would go on to send there until it finds out. What was reported about the neighbour
+    /// one: it would go on to send there until it finds out. A report about the neighbour
     /// is older, and is taken back; the entry that the kernel has then is reported.
     pub fn move_neighbour(&self, index: u32, ip: IpAddr, mac: [u8; 6]) {
         let mut shared = self.0.lock();

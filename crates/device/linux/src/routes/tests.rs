@@ -439,7 +439,7 @@ fn a_hop_that_goes_is_the_one_with_its_labels() {
 }
 
 lab_test! {
-    /// Routes that change while nobody hears the kernel are there once somebody does again.
+    /// Routes that change while the kernel is not heard are there once it is heard again.
     fn sockets_that_fail_are_opened_again() {
         let (ns, other) = (Netns::new("routes")?, Netns::new("other")?);
         veth((&ns, "twin", &LinkOptions::default()), (&other, "peer", &LinkOptions::default()))?;

@@ -1,5 +1,5 @@
 //! `bvi-output`: passes frames that the router sends by a BVI to its bridge domain, as received
-//! from that port. What a sub-interface of the BVI sends is dropped: it is no port.
+//! from that port. Frames of the BVI's sub-interfaces are dropped: these are no ports.
 //!
 //! Reads: tx interface, the BVI. Writes: rx interface. Next: the BVI's features for what comes by
 //! it, which see both interfaces the same then, or `l2-input`.
