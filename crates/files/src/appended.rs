@@ -13,9 +13,13 @@ use std::path::{Path, PathBuf};
 pub struct Appended {
     file: File,
     path: PathBuf,
-    /// Kind of the file, if a client has named it, and its reservation.
-    client: Option<(&'static Kind, Reserved)>,
+    /// Kind of the file, if a client has named it.
+    kind: Option<&'static Kind>,
+    _reserved: Reserved,
 }
+
+/// Logs that no client has named.
+static LOGS: Kind = Kind { name: "a log of its own", magic: &[], is_foreign: false };
 
 impl Appended {
     /// Opens the file, or creates it with mode 0600.
@@ -23,7 +27,9 @@ impl Appended {
     /// # Errors
     /// The errors of [`append`].
     pub fn open(path: &Path) -> Result<Appended, FileError> {
-        Ok(Appended { file: append(path)?, path: path.to_owned(), client: None })
+        let file = append(path)?;
+        let reserved = client::reserve_own(path, &LOGS);
+        Ok(Appended { file, path: path.to_owned(), kind: None, _reserved: reserved })
     }
 
     /// Opens or creates a file that a client of the router has named.
@@ -32,8 +38,8 @@ impl Appended {
     /// The errors of [`client::append`].
     pub fn of_client(path: &Path, kind: &'static Kind) -> Result<Appended, FileError> {
         let file = client::append(path, kind)?;
-        let client = Some((kind, client::reserve(path, kind)?));
-        Ok(Appended { file, path: path.to_owned(), client })
+        let reserved = client::reserve(path, kind)?;
+        Ok(Appended { file, path: path.to_owned(), kind: Some(kind), _reserved: reserved })
     }
 
     /// Opens the file again if its name leads to another one. If that fails, the old one goes on.
@@ -42,8 +48,8 @@ impl Appended {
         if inode(std::fs::symlink_metadata(&self.path)) == inode(self.file.metadata()) {
             return;
         }
-        let again = match &self.client {
-            Some((kind, _)) => client::append(&self.path, kind),
+        let again = match self.kind {
+            Some(kind) => client::append(&self.path, kind),
             None => append(&self.path),
         };
         if let Ok(file) = again {

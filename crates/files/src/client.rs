@@ -111,7 +111,7 @@ fn spot(path: &Path, kind: &Kind) -> Result<Spot, FileError> {
     let spot = place(path, kind, ALLOWED.get())?;
     let full = std::path::absolute(path).map_err(at("write", path))?;
     let all = reserved();
-    match all.iter().find(|(at, by)| *at == full && by.name != kind.name) {
+    match all.iter().find(|(at, by)| full.starts_with(at) && by.name != kind.name) {
         Some((_, by)) => {
             let text = format!("the router writes {} there: name another file", by.name);
             Err(at("write", path)(wrong(text)))
@@ -128,7 +128,7 @@ fn reserved() -> MutexGuard<'static, Vec<(PathBuf, &'static Kind)>> {
     RESERVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file that is for one kind of content as long as this exists.
+/// A file, or all below a directory, that is for one kind of content as long as this exists.
 #[derive(Debug)]
 pub struct Reserved(PathBuf, &'static Kind);
 
@@ -317,6 +317,7 @@ mod tests {
         drop(first);
         for refused in [
             replace(&path, &OTHER, b"x").map(drop),
+            reserve(&path.join("below"), &OTHER).map(drop),
             append(&dir.path().join("./a"), &OTHER).map(drop),
             write_new(&path, &OTHER, b"x").map(drop),
             reserve(&path, &OTHER).map(drop),

@@ -220,7 +220,6 @@ impl Watcher {
                 }
                 let Ok(again) = LinkMonitor::open() else { continue };
                 monitor = again;
-                backoff.succeed();
                 let report = self.completed(LinkEvent::Lost);
                 if !self.remote.submit(move |c| take(c, id, report)) {
                     return;
@@ -236,6 +235,7 @@ impl Watcher {
             if monitor.has_failed() {
                 continue;
             }
+            backoff.succeed();
             let fd = monitor.as_fd();
             let event = PollFd::new(&fd, PollFlags::IN);
             let Some(until) = until else {

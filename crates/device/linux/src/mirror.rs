@@ -409,6 +409,8 @@ impl Worker {
             if self.has_failed() {
                 all_taken = true;
                 self.reopen();
+            } else if self.backoff.is_due() {
+                self.backoff.succeed();
             }
             self.look(refused);
             self.list_neighbours();
@@ -442,7 +444,8 @@ impl Worker {
         match sockets(self.inside.as_ref()) {
             Ok((notices, port)) => {
                 (self.notices, self.port) = (notices, port);
-                self.backoff.succeed();
+                // One that fails at once is not opened again at once.
+                self.backoff.fail();
                 let mut shared = self.room.lock();
                 shared.counters.overruns += 1;
                 self.dirty.extend(shared.watched.keys());

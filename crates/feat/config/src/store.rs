@@ -38,8 +38,12 @@ pub struct Store {
     file: PathBuf,
     /// Held while saving: two at once would choose the same number.
     saving: Arc<Mutex<()>>,
-    _reserved: Arc<Reserved>,
+    _reserved: Arc<[Reserved; 2]>,
 }
+
+/// Earlier documents, in a directory of the router.
+static REVISIONS: Kind =
+    Kind { name: "revisions of its configuration", magic: &[], is_foreign: false };
 
 /// Documents, in the router's own file and elsewhere.
 pub(crate) static DOCUMENT: Kind = Kind { name: "a configuration", magic: &[], is_foreign: false };
@@ -68,13 +72,23 @@ fn prepare(path: &Path, text: &str) -> Result<Replacement, FileError> {
     Ok(new)
 }
 
+/// The directory of a file's revisions.
+fn revisions(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".revisions");
+    name.into()
+}
+
 impl Store {
     /// Stores the configuration in a file, which need not exist yet.
     pub fn new(file: impl Into<PathBuf>) -> Store {
         let file = file.into();
         let file = std::path::absolute(&file).unwrap_or(file);
-        let reserved = Arc::new(client::reserve_own(&file, &DOCUMENT));
-        Store { file, saving: Arc::default(), _reserved: reserved }
+        let reserved = [
+            client::reserve_own(&file, &DOCUMENT),
+            client::reserve_own(&revisions(&file), &REVISIONS),
+        ];
+        Store { file, saving: Arc::default(), _reserved: Arc::new(reserved) }
     }
 
     /// The file.
@@ -100,9 +114,7 @@ impl Store {
     }
 
     fn dir(&self) -> PathBuf {
-        let mut name = self.file.as_os_str().to_owned();
-        name.push(".revisions");
-        name.into()
+        revisions(&self.file)
     }
 
     /// Returns true if the file's text was edited by hand: it is not that of the last revision.

@@ -146,8 +146,12 @@ pub fn save(c: &Control, file: &Path) -> Result<Work, StoreError> {
     if c.state::<Nat44>().borrow().sessions().is_none() {
         return Err(StoreError::Disabled);
     }
-    let to = file.to_owned();
-    begin(file, move |main| write_all(&main, &to).map(Done::Saved))
+    let (to, reserved) = (file.to_owned(), client::reserve(file, &SESSIONS)?);
+    begin(file, move |main| {
+        let done = write_all(&main, &to).map(Done::Saved);
+        drop(reserved);
+        done
+    })
 }
 
 /// Places sessions that wait, if what they need has come.

@@ -450,7 +450,7 @@ impl Worker {
 
     /// Has `zebra` announce all again, which it does only over a new connection.
     fn ask_for_all(&mut self) {
-        if !self.client.as_ref().is_some_and(|client| client.has_spoken) {
+        if self.client.is_none() {
             return;
         }
         self.lose(format_args!("a user asked for all routes"));

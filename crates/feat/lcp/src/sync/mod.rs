@@ -63,6 +63,9 @@ type Prefixed = (IpAddr, u8);
 
 /// Interval at which VLAN links are made that could not be made before.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Interval at which interfaces are offered again what they refused of their twins, if nothing else
+/// has them asked.
+const REFUSED_AGAIN: Duration = Duration::from_secs(10);
 
 /// A twin as it was seen last, with what has been ordered since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,6 +160,8 @@ pub(crate) struct Sync {
     taken: BTreeMap<SwIfIndex, virtuals::Taken>,
     /// Interfaces that have refused something of their twins.
     refusing: BTreeSet<SwIfIndex>,
+    /// They are looked at again soon.
+    refusing_again: bool,
     /// Interfaces whose twins are there, and not followed: a mirror did not start.
     unattached: BTreeSet<SwIfIndex>,
     /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
@@ -197,7 +202,7 @@ pub(crate) fn init(c: &mut Control) {
             wanted::push_above(c, i);
         }
         InterfaceEvent::Mtu(i) => {
-            wishes::end(c, i, Wish::Mtu);
+            wishes::mtu_changed(c, i);
             wanted::push(c, i);
             wanted::push_above(c, i);
         }
@@ -208,19 +213,19 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, _: &Started| start(c));
     c.subscribe(|c, event: &AddressesChanged| {
         wanted::push(c, event.sw_if);
-        wishes::try_again(c);
+        wishes::try_again_soon(c);
     });
     c.subscribe(|c, event: &InterfaceTableChanged| {
         wanted::push(c, event.sw_if);
         wishes::table_changed(c, event.sw_if, event.version);
-        wishes::try_again(c);
+        wishes::try_again_soon(c);
     });
     c.subscribe(|c, event: &EnabledChanged| {
         wishes::end(c, event.0, Wish::Labels);
         wanted::push(c, event.0);
     });
-    c.subscribe(|c, _: &TableDeleted| wishes::try_again(c));
-    c.subscribe(|c, _: &LabelTableDeleted| wishes::try_again(c));
+    c.subscribe(|c, _: &TableDeleted| wishes::try_again_soon(c));
+    c.subscribe(|c, _: &LabelTableDeleted| wishes::try_again_soon(c));
     c.subscribe(|c, event: &NeighborChange| neighbours::moved(c, event));
     c.subscribe(|c, event: &FoundDisplacing| {
         if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&event.sw_if) {
@@ -231,6 +236,11 @@ pub(crate) fn init(c: &mut Control) {
     c.every(AGAIN, |c| {
         vlans::try_again(c);
         attach_again(c);
+        true
+    });
+    // A route that stood in the way goes without an event.
+    c.every(REFUSED_AGAIN, |c| {
+        wishes::try_again(c);
         true
     });
 }

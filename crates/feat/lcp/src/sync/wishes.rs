@@ -5,7 +5,8 @@
 
 use super::{Sync, note};
 use std::fmt::Display;
-use thalweg_device::SwIfIndex;
+use std::time::Duration;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_feat_ip::{Ip, TableId, Version};
 use thalweg_graph::Control;
 
@@ -24,6 +25,12 @@ pub(super) struct Refused {
     /// The wish, as the log has it.
     what: String,
     why: String,
+    /// The interface's own MTU then, in bytes.
+    mtu: Option<u32>,
+}
+
+fn mtu_of(c: &Control, phy: SwIfIndex) -> Option<u32> {
+    interface::view(c, phy).ok().map(|view| view.mtu.l3)
 }
 
 /// Grants a wish that is new, or was refused before and is still the same; does nothing if it
@@ -46,7 +53,9 @@ pub(super) fn grant<E: Display>(
         return;
     }
     let done = set(c).map_err(|e| e.to_string());
-    let refused = done.as_ref().err().cloned().map(|why| Refused { what: what.to_owned(), why });
+    let mtu = mtu_of(c, phy);
+    let refused =
+        done.as_ref().err().cloned().map(|why| Refused { what: what.to_owned(), why, mtu });
     if let Some(refused) = refused.clone() {
         let sync = c.state::<Sync>();
         let mut sync = sync.borrow_mut();
@@ -62,6 +71,20 @@ pub(super) fn grant<E: Display>(
 pub(super) fn end(c: &Control, phy: SwIfIndex, wish: Wish) {
     if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&phy) {
         twin.wishes.remove(&wish);
+    }
+}
+
+/// Ends the wish for another MTU, if the interface was given one. It has kept its own where another
+/// limit has changed, such as the device's: the wish may be granted now.
+pub(super) fn mtu_changed(c: &mut Control, phy: SwIfIndex) {
+    let refused = {
+        let sync = c.state::<Sync>();
+        let sync = sync.borrow();
+        sync.twins.get(&phy).and_then(|twin| twin.wishes.get(&Wish::Mtu)?.mtu)
+    };
+    match refused {
+        Some(mtu) if mtu_of(c, phy) == Some(mtu) => try_again_soon(c),
+        _ => end(c, phy, Wish::Mtu),
     }
 }
 
@@ -92,6 +115,21 @@ pub(super) fn account(c: &Control, phy: SwIfIndex) {
         true => sync.refusing.insert(phy),
         false => sync.refusing.remove(&phy),
     };
+}
+
+/// Looks again, in a moment, at twins of which something was refused: once for many events.
+pub(super) fn try_again_soon(c: &mut Control) {
+    {
+        let sync = c.state::<Sync>();
+        let mut sync = sync.borrow_mut();
+        if sync.refusing.is_empty() || std::mem::replace(&mut sync.refusing_again, true) {
+            return;
+        }
+    }
+    c.after(Duration::ZERO, |c| {
+        c.state::<Sync>().borrow_mut().refusing_again = false;
+        try_again(c);
+    });
 }
 
 /// Looks again at twins of which something was refused, as what stood in the way may be gone.
@@ -125,7 +163,6 @@ mod tests {
     use crate::FEATURE;
     use crate::make::join;
     use crate::pairs::Made;
-    use thalweg_device::interface;
     use thalweg_device::testing::Lab;
     use thalweg_device_linux::NamespaceId;
     use thalweg_device_linux::mirror::{Mirror, Seen};
@@ -167,20 +204,20 @@ mod tests {
     }
 
     /// Waits until the mirror has been asked to look since it had looked that many times.
-    fn until_looked(lab: &Lab, before: u64) -> u64 {
-        let looks = || super::super::namespaces(&lab.c)[0].counters.looks;
+    fn until_looked(lab: &mut Lab, before: u64) -> u64 {
+        let looks = |lab: &Lab| super::super::namespaces(&lab.c)[0].counters.looks;
         let begin = std::time::Instant::now();
-        while looks() <= before {
-            assert!(begin.elapsed() < std::time::Duration::from_secs(20), "nobody looks");
-            std::thread::yield_now();
+        while looks(lab) <= before {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the mirror does not look");
+            lab.c.run_once(Some(Duration::ZERO));
         }
-        looks()
+        looks(lab)
     }
 
     #[test]
     fn a_refused_vrf_is_tried_again_when_addresses_go() {
         let mut lab = lab();
-        let looks = until_looked(&lab, 0);
+        let looks = until_looked(&mut lab, 0);
         let counted = |lab: &Lab| super::super::counters(&lab.c).not_taken;
         for _ in 0..3 {
             report(&mut lab, 7, 1500);
@@ -189,11 +226,26 @@ mod tests {
         let shown = lab.cli("show lcp");
         assert!(shown.contains("test0 does not take table 7 (VRF) of its twin: "), "{shown}");
         lab.ok("set interface ip address del test0 all");
-        until_looked(&lab, looks);
+        until_looked(&mut lab, looks);
         report(&mut lab, 7, 1500);
         assert_eq!(tables(&lab), [7, 7]);
         let shown = lab.cli("show lcp");
         assert!(!shown.contains("does not take"), "{shown}");
+        lab.close();
+    }
+
+    /// A limit that is raised may have been in the way; the interface keeps its own MTU meanwhile.
+    #[test]
+    fn a_refused_mtu_outlives_other_limits() {
+        let mut lab = lab();
+        report(&mut lab, 0, 1 << 20);
+        assert_eq!(refused(&lab.c, lab.sw_if(0)).len(), 1);
+        let looks = until_looked(&mut lab, 0);
+        lab.ok("set interface mtu ip4 1300 test0");
+        assert_eq!(refused(&lab.c, lab.sw_if(0)).len(), 1);
+        until_looked(&mut lab, looks);
+        lab.ok("set interface mtu packet 1400 test0");
+        assert_eq!(refused(&lab.c, lab.sw_if(0)), []);
         lab.close();
     }
 
