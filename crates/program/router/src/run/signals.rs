@@ -62,6 +62,20 @@ fn processor(tid: i32) -> (bool, Duration) {
     (state == Some('R'), Duration::from_nanos(time))
 }
 
+/// Returns whether another thread of this process than the caller runs or wants to.
+fn others_want_a_processor() -> bool {
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let mut tids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<i32>().ok());
+    tids.any(|tid| tid != own && processor(tid).0)
+}
+
+/// Processor time of all threads of this process.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// Stops the workers; returns those that go on. A worker that the system does not run meanwhile
 /// gets more time.
 pub(super) fn stop_workers(c: &mut Control, ending: &Ending) -> Vec<usize> {
@@ -137,15 +151,15 @@ impl Ending {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
     }
 
-    /// Ends the process if the main thread does not, though it had a processor.
+    /// Ends the process if the main thread does not, though its threads had processors: it may wait
+    /// for another one that has none.
     fn enforce(&self) {
-        let main = rustix::process::getpid().as_raw_nonzero().get();
-        let (begun, before) = (Instant::now(), processor(main).1);
+        let (begun, before) = (Instant::now(), processor_time());
         loop {
             let more = Duration::from_millis(self.more.load(Ordering::Acquire));
             let left = (PATIENCE + more).saturating_sub(begun.elapsed());
-            let (wants, now) = processor(main);
-            let waits = wants && now.saturating_sub(before) < PATIENCE;
+            let used = processor_time().saturating_sub(before);
+            let waits = used < PATIENCE && others_want_a_processor();
             if left.is_zero() && !(waits && begun.elapsed() < MOST_WAITED) {
                 break;
             }
