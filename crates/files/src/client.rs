@@ -108,15 +108,17 @@ fn walk(top: &Path, rest: &Path) -> io::Result<OwnedFd> {
 }
 
 fn spot(path: &Path, kind: &Kind) -> Result<Spot, FileError> {
-    let spot = place(path, kind, ALLOWED.get())?;
     let full = std::path::absolute(path).map_err(at("write", path))?;
-    let all = reserved();
-    match all.iter().find(|(at, by)| full.starts_with(at) && by.name != kind.name) {
-        Some((_, by)) => {
-            let text = format!("the router writes {} there: name another file", by.name);
+    let other = reserved()
+        .iter()
+        .find(|(at, by)| full.starts_with(at) && by.name != kind.name)
+        .map(|(_, by)| by.name);
+    match other {
+        Some(name) => {
+            let text = format!("the router writes {name} there: name another file");
             Err(at("write", path)(wrong(text)))
         }
-        None => Ok(spot),
+        None => place(path, kind, ALLOWED.get()),
     }
 }
 
