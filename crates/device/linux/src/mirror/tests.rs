@@ -23,6 +23,7 @@ fn sockets_that_fail_are_opened_again() {
     until("new sockets", &|counters| counters.overruns > 0);
     mirror.0.lock().has_failed = false;
     mirror.0.wake();
-    until("all to be looked at", &|counters| counters.looks > looks);
-    assert!(mirror.0.lock().report.all_neighbours.contains_key(&1));
+    until("all to be looked at", &|counters| {
+        counters.looks > looks && mirror.0.lock().report.all_neighbours.contains_key(&1)
+    });
 }
