@@ -74,8 +74,8 @@ pub(super) fn end(c: &Control, phy: SwIfIndex, wish: Wish) {
     }
 }
 
-/// Ends the wish for another MTU, if the interface was given one. It has kept its own where another
-/// limit has changed, such as the device's: the wish may be granted now.
+/// Ends the wish for another MTU, if the interface was given one. If another limit has changed,
+/// such as the device's, the wish may be granted now.
 pub(super) fn mtu_changed(c: &mut Control, phy: SwIfIndex) {
     let refused = {
         let sync = c.state::<Sync>();
