@@ -285,10 +285,15 @@ impl Edge {
         })?;
         let shown = self.router.json("show lcp routes unresolved")?;
         ensure!(shown["count"] == 0, "{shown}");
-        let options = PingOptions { count: 3, ..PingOptions::default() };
-        ping(&self.customer, WORLD, &options)?.all_answered().context("IPv4")?;
         let world: std::net::Ipv6Addr = WORLD6.parse()?;
-        ping(&self.customer, world, &options)?.all_answered().context("IPv6")?;
+        let options = |count| PingOptions { count, ..PingOptions::default() };
+        // The provider needs a moment for its routes back.
+        wait_until_seen(WAIT_LIMIT, "an answer", || -> Result<()> {
+            ping(&self.customer, WORLD, &options(1))?.all_answered()?;
+            Ok(ping(&self.customer, world, &options(1))?.all_answered()?)
+        })?;
+        ping(&self.customer, WORLD, &options(3))?.all_answered().context("IPv4")?;
+        ping(&self.customer, world, &options(3))?.all_answered().context("IPv6")?;
         self.old = Default::default();
         Ok(())
     }

@@ -131,8 +131,8 @@ fn floods_of_neighbours_are_bounded() {
     let grown = known(&lab) - before;
     assert!((grown as f64) < allowed, "{grown}");
     let limited = "neighbor solicitation senders not learned: rate limit";
-    // A slow machine can hear all of 5,334 such senders.
-    let slower = allowed > 9000.0;
+    // Of 200 solicitations, 66 are for us and from others. A slow machine can hear all of them.
+    let slower = allowed >= 2.0 * (66 * 20 * 2) as f64;
     assert!(slower || lab.count("icmp6-neighbor-solicitation", limited) > 0);
     // The static ones are where they were.
     lab.receive(1, vec![framed(1, 2, &udp(ip(1, 2), ip(0, 2), 20).build())]);

@@ -156,7 +156,7 @@ fn sessions_and_their_log_are_in_two_files() {
     assert!(refused.contains("log to another file"), "{refused}");
     n.lab.ok(&format!("nat44 save never\nnat44 log file {file}"));
     let refused = n.lab.cli(&format!("nat44 save {file} every 5"));
-    assert!(refused.contains("save to another file"), "{refused}");
+    assert!(refused.contains("writes a log of nat44 there: name another file"), "{refused}");
     n.close();
 }
 
