@@ -131,7 +131,7 @@ fn floods_of_neighbours_are_bounded() {
     let grown = known(&lab) - before;
     assert!((grown as f64) < allowed, "{grown}");
     let limited = "neighbor solicitation senders not learned: rate limit";
-    // Of 200 solicitations, 66 are for us and from others. A slow machine can hear all of them.
+    // A third of the solicitations are for us, from others. A slow machine can hear all of them.
     let slower = allowed >= 2.0 * (66 * 20 * 2) as f64;
     assert!(slower || lab.count("icmp6-neighbor-solicitation", limited) > 0);
     // The static ones are where they were.
