@@ -33,7 +33,7 @@ impl Peer {
         let root = std::iter::once(PathBuf::from("/")).chain(unpacked).find(|root| has_all(root));
         match root {
             Some(root) => Ok(Peer { root }),
-            None => bail!("{name} is not here: scripts/setup.sh bench fetches it"),
+            None => bail!("{name} is not here: scripts/setup.sh {} fetches it", list(name)),
         }
     }
 
@@ -81,6 +81,16 @@ impl Peer {
         let dirs: Vec<_> = library_dirs().iter().map(|dir| self.root.join(dir)).collect();
         let path = env::join_paths(dirs).unwrap_or_default();
         command.env("LD_LIBRARY_PATH", path)
+    }
+}
+
+/// The list of `scripts/setup.sh` that fetches a package.
+fn list(name: &str) -> &'static str {
+    match name {
+        "bird" | "frr" => "demo-bgp",
+        "keepalived" | "radvd" => "test",
+        "goflow2" | "pmacct" => "long",
+        _ => "bench",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The demonstration with routing daemons keeps its promises.
+//! The demonstrations keep their promises, and so does what they suggest.
 
 use std::fs;
 use std::time::Duration;
@@ -43,7 +43,38 @@ fn leaves_nothing(files: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
+/// Runs each command that the demonstration ends with.
+fn suggestions(files: &std::path::Path) -> Result<()> {
+    let run = |words: &[&str], typed: &str| {
+        let command = Cmd::new(thalweg()?).args(words).env("TMPDIR", files);
+        command.stdin(typed).deadline(LIMIT).run()
+    };
+    let first = run(&["demo", "--plain"], "")?;
+    let (_, next) = first.stdout.split_once("Try next:\n").with_context(|| first.stdout.clone())?;
+    let mut tried = 0;
+    for line in next.lines().filter(|line| line.starts_with("    ")) {
+        let (typed, _) = line.split_once(" # ").with_context(|| line.to_owned())?;
+        let own = files.join("thalweg");
+        let typed = typed.replace("/tmp/thalweg", &own.to_string_lossy());
+        let words: Vec<&str> = typed.split_whitespace().skip(1).collect();
+        let output = run(&words, "show version\nquit\n")?;
+        ensure!(output.status.success(), "{line}: {}{}", output.stdout, output.stderr);
+        tried += 1;
+        if words == ["demo", "--keep"] {
+            let end = run(&["demo", "--end"], "")?;
+            ensure!(end.status.success(), "{}{}", end.stdout, end.stderr);
+        }
+    }
+    ensure!(tried == 3, "{next}");
+    Ok(())
+}
+
 lab_test! {
+    fn what_it_suggests_works() {
+        let files = tempfile::tempdir()?;
+        suggestions(files.path())
+    }
+
     fn full_routes_by_bird() {
         demo("bird")
     }

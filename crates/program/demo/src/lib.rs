@@ -378,10 +378,9 @@ fn print_claims(claims: &[Claim]) {
 }
 
 /// Other things to try, as lines to paste, with what each shows.
-pub const MORE: [(&str, &str); 4] = [
+pub const MORE: [(&str, &str); 3] = [
     ("demo --keep", "the same again, and the router stays for your own commands"),
     ("run unix { interactive runtime-dir /tmp/thalweg }", "an empty router; ? lists commands"),
-    ("demo bgp", "full routes of two providers, a failure, restarts"),
     ("load run imix -m 10kpps -d 5 --device cross-connect", "load, and what becomes of it"),
 ];
 

@@ -4,6 +4,7 @@
 
 mod full;
 mod large;
+mod loader;
 mod numbers;
 mod orders;
 mod ranges;

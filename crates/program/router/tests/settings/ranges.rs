@@ -1,28 +1,25 @@
-//! Every setting can be dumped and loaded: the examples of all setters and all API requests with
-//! values at the limits.
+//! Every setting can be dumped and loaded: the examples of all setters, with values at the limits
+//! and with their words in other places, and all API requests with values at the limits.
 
+use crate::loader::Loader;
+use crate::orders::Dice;
 use crate::router::{ONE, Router};
 use crate::setters::SETTERS;
-use std::collections::HashSet;
 use thalweg_api::schema::{Kind, MessageDef};
 use thalweg_api::trace::Record;
 use thalweg_api::{Clients, Hub, Registry, Replayed};
-use thalweg_config::declare::{Catalog, Document, diff};
+use thalweg_config::declare::{Document, diff};
 use thalweg_engine::features;
 use thalweg_graph::Control;
 use thalweg_program_router::api::typed::{Leaf, Sort, body, fixed, leaves};
-use thalweg_program_router::configuration::catalog;
 use thalweg_testkit::sized;
 
 /// Two routers: one is set, the other loads what that dumps.
 struct Pair {
     set: Router,
-    load: Router,
+    loader: Loader,
     hub: Hub<Control>,
     base: Document,
-    catalog: Catalog<Control>,
-    /// Dumps that have been checked: many values come to the same.
-    seen: HashSet<String>,
 }
 
 impl Pair {
@@ -38,46 +35,17 @@ impl Pair {
             Registry::new(thalweg_program_router::api::services(&features(&set.c))).unwrap();
         let hub = Hub::new(registry, Clients::default());
         let base = set.dump();
-        let (load, catalog) = (Router::start(), catalog().unwrap());
-        let mut pair = Pair { set, load, hub, base, catalog, seen: HashSet::new() };
-        pair.check_dump(&pair.base.clone()).unwrap();
-        pair
+        let mut loader = Loader::new();
+        loader.check(&base).unwrap();
+        Pair { set, loader, hub, base }
     }
 
     /// Returns the current settings; checked, unless they were there in the beginning or before.
     fn check(&mut self) -> Result<Document, String> {
         self.set.settle();
         let dump = self.set.dump();
-        let is_known = dump.to_yaml().is_ok_and(|text| self.seen.contains(&text));
-        if !is_known && !self.is_base(&dump) {
-            self.check_dump(&dump)?;
-        }
+        self.loader.check(&dump)?;
         Ok(dump)
-    }
-
-    /// A dump reads back, needs no step, and loads.
-    fn check_dump(&mut self, dump: &Document) -> Result<(), String> {
-        let unread: Vec<String> = dump.unread().iter().map(ToString::to_string).collect();
-        if !unread.is_empty() {
-            return Err(format!("was accepted, but no document may say so: {unread:?}"));
-        }
-        let text = dump.to_yaml().unwrap();
-        let read = self.catalog.read("dump", &text).map_err(|e| e.to_string())?;
-        let plan = dump.plan_to(&read);
-        if !plan.is_empty() {
-            return Err(format!("the plan to what is so already:\n{plan}"));
-        }
-        let file = self.load.dir.path().join("a.yaml");
-        std::fs::write(&file, &text).unwrap();
-        let applied = self.load.attempt(&format!("config apply {}", file.display()));
-        applied.map_err(|e| format!("does not load: {e}"))?;
-        let lost = diff(dump.root(), self.load.dump().root());
-        let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
-        if !lost.is_empty() {
-            return Err(format!("loaded: {}", lost.join("\n")));
-        }
-        self.seen.insert(text);
-        Ok(())
     }
 
     fn is_base(&self, dump: &Document) -> bool {
@@ -102,7 +70,7 @@ impl Pair {
 
     fn stop(self) {
         self.set.stop();
-        self.load.stop();
+        self.loader.stop();
     }
 }
 
@@ -159,17 +127,75 @@ fn others(word: &str) -> &'static [&'static str] {
 /// each place, so that each value has its turn.
 const ONE_IN: usize = 12;
 
+/// Lines that were tried on a pair.
+#[derive(Default)]
+struct Tried {
+    taken: usize,
+    refused: usize,
+    wrong: Vec<String>,
+}
+
+impl Tried {
+    /// Tries each line after `before`: a line that is taken is dumped and loads, one that is
+    /// refused changes nothing.
+    fn lines(&mut self, pair: &mut Pair, before: &str, lines: impl Iterator<Item = String>) {
+        // The settings before a line, unless one has changed them.
+        let mut prepared = None;
+        for line in lines {
+            let was = match prepared.take() {
+                Some(was) => was,
+                None => {
+                    pair.set.run(before);
+                    pair.check().unwrap_or_else(|e| panic!("{before}\n  {e}"))
+                }
+            };
+            let done = match pair.set.attempt(&line) {
+                Ok(_) => {
+                    self.taken += 1;
+                    pair.check().map(|dump| pair.reset(&dump))
+                }
+                Err(e) => {
+                    self.refused += 1;
+                    pair.set.settle();
+                    if diff(was.root(), pair.set.dump().root()).is_empty() {
+                        prepared = Some(was);
+                        Ok(())
+                    } else {
+                        Err(format!("was refused, but has changed something: {e}"))
+                    }
+                }
+            };
+            if let Err(e) = done {
+                self.wrong.push(format!("{before}\n{line}\n  {e}"));
+                std::mem::replace(pair, Pair::new()).stop();
+            }
+        }
+        if let Some(was) = prepared {
+            pair.reset(&was);
+        }
+    }
+
+    fn end(self, pair: Pair, least: usize) {
+        pair.stop();
+        let Tried { taken, refused, wrong } = self;
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(taken > least && refused > least, "{taken} taken, {refused} refused");
+    }
+}
+
+/// What prepares the last line of an example, and the words of that line.
+fn last_line(example: &str) -> (&str, Vec<&str>) {
+    let (before, last) = example.rsplit_once('\n').unwrap_or(("", example));
+    (before, last.split_whitespace().collect())
+}
+
 #[test]
 fn commands_take_exactly_what_documents_take() {
     let _one = ONE.lock();
-    let mut pair = Pair::new();
-    let (mut taken, mut refused, mut places) = (0, 0, 0);
-    let mut wrong = Vec::new();
+    let (mut pair, mut tried, mut places) = (Pair::new(), Tried::default(), 0);
     for (path, examples) in SETTERS {
         for example in *examples {
-            // Only what the example ends with is varied: the rest prepares it.
-            let (before, last) = example.rsplit_once('\n').unwrap_or(("", example));
-            let words: Vec<&str> = last.split_whitespace().collect();
+            let (before, words) = last_line(example);
             let skip = path.split(' ').count();
             let varied = words.iter().enumerate().skip(skip);
             let lines = varied.flat_map(|(at, word)| {
@@ -180,46 +206,45 @@ fn commands_take_exactly_what_documents_take() {
                 let some = all.iter().copied().skip(places % one_in).step_by(one_in);
                 some.map(line).collect::<Vec<_>>()
             });
-            // The settings before a line, unless one has changed them.
-            let mut prepared = None;
-            for line in lines {
-                let was = match prepared.take() {
-                    Some(was) => was,
-                    None => {
-                        pair.set.run(before);
-                        pair.check().unwrap_or_else(|e| panic!("{before}\n  {e}"))
-                    }
-                };
-                let done = match pair.set.attempt(&line) {
-                    Ok(_) => {
-                        taken += 1;
-                        pair.check().map(|dump| pair.reset(&dump))
-                    }
-                    Err(e) => {
-                        refused += 1;
-                        pair.set.settle();
-                        if diff(was.root(), pair.set.dump().root()).is_empty() {
-                            prepared = Some(was);
-                            Ok(())
-                        } else {
-                            Err(format!("was refused, but has changed something: {e}"))
-                        }
-                    }
-                };
-                if let Err(e) = done {
-                    wrong.push(format!("{before}\n{line}\n  {e}"));
-                    std::mem::replace(&mut pair, Pair::new()).stop();
-                }
-            }
-            if let Some(was) = prepared {
-                pair.reset(&was);
-            }
+            tried.lines(&mut pair, before, lines);
         }
     }
-    pair.stop();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let least = sized(40, 300);
-    assert!(taken > least && refused > least, "{taken} taken, {refused} refused");
+    tried.end(pair, sized(40, 300));
+}
+
+/// Moves some neighbouring words of a command to another place behind its path.
+fn moved(words: &[&str], skip: usize, dice: &mut Dice) -> String {
+    let (path, options) = words.split_at(skip);
+    let mut options = options.to_vec();
+    let n = options.len();
+    let first = dice.below(n);
+    let group: Vec<&str> = options.drain(first..n.min(first + 1 + dice.below(3))).collect();
+    let to = dice.below(options.len() + 1);
+    options.splice(to..to, group);
+    [path, &options].concat().join(" ")
+}
+
+/// A command that takes its words in any order sets what is dumped, and what loads, in each.
+#[test]
+fn commands_with_words_in_another_order_are_dumped_or_refused() {
+    let _one = ONE.lock();
+    let (mut pair, mut tried, mut dice) = (Pair::new(), Tried::default(), Dice(48));
+    for (path, examples) in SETTERS {
+        for example in *examples {
+            let (before, words) = last_line(example);
+            let skip = path.split(' ').count();
+            if words.len() < skip + 2 {
+                continue;
+            }
+            let mut lines: Vec<String> =
+                (0..sized(4, 40)).map(|_| moved(&words, skip, &mut dice)).collect();
+            lines.sort();
+            lines.dedup();
+            lines.retain(|line| *line != words.join(" "));
+            tried.lines(&mut pair, before, lines.into_iter());
+        }
+    }
+    tried.end(pair, sized(20, 100));
 }
 
 /// Requests that set nothing which could last, do something outside, or answer only.

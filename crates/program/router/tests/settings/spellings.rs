@@ -3,8 +3,10 @@
 //!
 //! Documents of all setters are changed at random: words change places, numbers, addresses and
 //! names get other spellings, lists and keys another order, a list of one becomes its part. Most of
-//! these are refused; those that are accepted must keep to the two rules.
+//! these are refused; those that are accepted must keep to the two rules, and what the router
+//! dumps then loads into another one, which dumps the same.
 
+use crate::loader::Loader;
 use crate::orders::Dice;
 use crate::router::{ONE, Router};
 use crate::setters::{PRELUDE, SETTERS};
@@ -136,6 +138,7 @@ fn tried(
     before: &Document,
     root: Node,
     catalog: &Catalog<Control>,
+    loader: &mut Loader,
     faults: &mut Vec<String>,
 ) -> Option<bool> {
     let changed = diff(before.root(), &root).iter().map(|d| format!("{d}\n")).collect::<String>();
@@ -153,6 +156,8 @@ fn tried(
         faults.push(format!("{changed}all commands succeed, and still missing: {left:#?}"));
     } else if now.root() == before.root() {
         faults.push(format!("{changed}is so already, but runs: {first:#?}"));
+    } else if let Err(e) = loader.check(&now) {
+        faults.push(format!("{changed}{e}"));
     }
     Some(false)
 }
@@ -162,6 +167,7 @@ fn any_accepted_spelling_is_in_force_once_applied() {
     let _one = ONE.lock();
     let catalog = catalog().unwrap();
     let (mut dice, mut faults, mut accepted) = (Dice(46), Vec::new(), 0);
+    let mut loader = Loader::new();
     for (path, examples) in SETTERS {
         for lines in *examples {
             let mut router = Router::start();
@@ -177,7 +183,8 @@ fn any_accepted_spelling_is_in_force_once_applied() {
                 let mut root = before.root().clone();
                 let mut at = dice.below(all);
                 change(&mut root, &mut at, &mut dice);
-                let is_as_before = tried(&mut router, &before, root, &catalog, &mut faults);
+                let is_as_before =
+                    tried(&mut router, &before, root, &catalog, &mut loader, &mut faults);
                 accepted += usize::from(is_as_before.is_some());
                 if is_as_before == Some(false) {
                     router.restart();
@@ -194,6 +201,7 @@ fn any_accepted_spelling_is_in_force_once_applied() {
             }
         });
     }
+    loader.stop();
     assert!(accepted > 500, "{accepted} spellings were accepted");
     assert!(faults.is_empty(), "{} faults of {accepted}\n{}", faults.len(), faults.join("\n"));
 }
@@ -239,7 +247,7 @@ fn documents_name_interfaces_by_their_names() {
     const TAGS: &str = "set interface tag pg0 access\nset interface tag pg1 uplink";
     let _one = ONE.lock();
     let catalog = catalog().unwrap();
-    let (mut faults, mut tried_ones) = (Vec::new(), 0);
+    let (mut faults, mut tried_ones, mut loader) = (Vec::new(), 0, Loader::new());
     for (path, examples) in SETTERS {
         for lines in *examples {
             let mut router = Router::start();
@@ -263,7 +271,8 @@ fn documents_name_interfaces_by_their_names() {
                             break;
                         }
                         let from = faults.len();
-                        let is_as_before = tried(&mut router, &before, root, &catalog, &mut faults);
+                        let is_as_before =
+                            tried(&mut router, &before, root, &catalog, &mut loader, &mut faults);
                         faults[from..].iter_mut().for_each(|f| *f = format!("-- {path}\n{f}"));
                         tried_ones += 1;
                         if is_as_before == Some(false) {
@@ -276,6 +285,7 @@ fn documents_name_interfaces_by_their_names() {
             router.stop();
         }
     }
+    loader.stop();
     assert!(tried_ones > 300, "{tried_ones} were tried");
     assert!(faults.is_empty(), "{} faults of {tried_ones}\n{}", faults.len(), faults.join("\n"));
 }
