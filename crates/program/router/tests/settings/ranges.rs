@@ -237,7 +237,7 @@ fn commands_with_words_in_another_order_are_dumped_or_refused() {
                 continue;
             }
             let mut lines: Vec<String> =
-                (0..sized(4, 40)).map(|_| moved(&words, skip, &mut dice)).collect();
+                (0..sized(8, 60)).map(|_| moved(&words, skip, &mut dice)).collect();
             lines.sort();
             lines.dedup();
             lines.retain(|line| *line != words.join(" "));
