@@ -66,6 +66,7 @@ fn dst(data: &[u8]) -> u32 {
     }
 }
 
+#[inline]
 fn hash(packet: &[u8]) -> u32 {
     packet.first_chunk().and_then(plain_hash).unwrap_or_else(|| other_hash(packet))
 }

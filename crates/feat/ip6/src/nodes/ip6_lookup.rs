@@ -91,6 +91,7 @@ fn label(word: u32) -> u32 {
     (word & 0xf_ffff).wrapping_mul(FACTORS[1])
 }
 
+#[inline]
 fn hash(packet: &[u8]) -> u32 {
     packet.first_chunk().and_then(plain_hash).unwrap_or_else(|| other_hash(packet))
 }
