@@ -121,22 +121,25 @@ fn no_rule(table: u32, n: usize) -> String {
     format!("flow del {table} strict 'priority={priority},ip,nw_src={source}'")
 }
 
-/// Commands that make an interface with rules of its own, of which one names it.
+/// Commands that make an interface with rules of its own, of which one names it. Sub-interfaces may
+/// be more than loopback interfaces.
 fn filter(n: usize) -> String {
-    let set = n + 10;
+    let (set, sub) = (n + 10, n + 1);
     format!(
-        "create loopback interface instance {n}
-         flow add {set} 'priority=1,in_port=loop{n},actions=normal'
-         set interface flow loop{n} {set}"
+        "create sub-interfaces pg0 {sub} dot1q {} inner-dot1q {} exact-match
+         flow add {set} 'priority=1,in_port=pg0.{sub},actions=normal'
+         set interface flow pg0.{sub} {set}",
+        n / 4000 + 1,
+        n % 4000 + 1
     )
 }
 
 fn no_filter(n: usize) -> String {
-    let set = n + 10;
+    let (set, sub) = (n + 10, n + 1);
     format!(
-        "set interface flow loop{n} disable
+        "set interface flow pg0.{sub} disable
          flow del {set}
-         delete loopback interface intfc loop{n}"
+         delete sub-interface pg0.{sub}"
     )
 }
 
@@ -170,6 +173,20 @@ fn mac(n: usize) -> String {
 /// A neighbour of a network of 10 bits.
 fn neighbor(n: usize) -> String {
     format!("pg1 {} {}", address(100, n + (64 << 16) + 2), mac(n))
+}
+
+fn neighbor6(n: usize) -> String {
+    format!("pg1 2001:db8:1::{:x}:{:x} {}", n >> 16, (n & 0xffff) + 2, mac(n))
+}
+
+/// A prefix of IPv6 for each.
+fn prefix6(n: usize) -> String {
+    format!("2001:db8:{:x}:{:x}::/64", 0x100 + (n >> 16), n & 0xffff)
+}
+
+/// An endpoint that keeps its address.
+fn identity(n: usize) -> String {
+    format!("nat44 add identity mapping {} tcp 80", address(10, n))
 }
 
 fn own_address(del: &str, n: usize) -> String {
@@ -208,13 +225,20 @@ fn deleted(add: fn(usize) -> String, n: usize) -> String {
     add(n) + " del"
 }
 
-const ALL: [Kind; 23] = [
+const ALL: [Kind; 26] = [
     Kind {
         name: "static mapping of NAT44",
         before: NAT,
         many: MANY,
         add: mapping,
         delete: |n| deleted(mapping, n),
+    },
+    Kind {
+        name: "identity mapping of NAT44",
+        before: NAT,
+        many: MANY,
+        add: identity,
+        delete: |n| deleted(identity, n),
     },
     Kind {
         name: "static mapping of an interface's address",
@@ -269,6 +293,13 @@ const ALL: [Kind; 23] = [
         delete: |n| format!("ip route del {}/32", address(48, n)),
     },
     Kind {
+        name: "route of IPv6",
+        before: "enable ip6 interface pg1",
+        many: MANY,
+        add: |n| format!("ip route add {} via 2001:db8:1::1 pg1", prefix6(n)),
+        delete: |n| format!("ip route del {}", prefix6(n)),
+    },
+    Kind {
         name: "labelled route to an unresolved neighbour",
         before: "",
         many: MANY,
@@ -302,7 +333,7 @@ const ALL: [Kind; 23] = [
     Kind {
         name: "filter of an interface's own",
         before: "",
-        many: 10_000,
+        many: MANY,
         add: filter,
         delete: no_filter,
     },
@@ -329,10 +360,19 @@ const ALL: [Kind; 23] = [
     },
     Kind {
         name: "static neighbour",
-        before: "set interface ip address pg1 100.64.0.1/10",
-        many: 20_000,
+        before: "set ip neighbor-config ip4 limit 100000\n\
+                 set interface ip address pg1 100.64.0.1/10",
+        many: MANY,
         add: |n| format!("set ip neighbor {} static", neighbor(n)),
         delete: |n| format!("set ip neighbor del {}", neighbor(n)),
+    },
+    Kind {
+        name: "static neighbour of IPv6",
+        before: "set ip neighbor-config ip6 limit 100000\n\
+                 set interface ip address pg1 2001:db8:1::1/64",
+        many: MANY,
+        add: |n| format!("set ip neighbor {} static", neighbor6(n)),
+        delete: |n| format!("set ip neighbor del {}", neighbor6(n)),
     },
     Kind {
         name: "address of one interface",

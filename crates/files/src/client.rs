@@ -8,6 +8,9 @@
 //! - anything below the directories that it names,
 //! - except for packets and requests that others have sent, anything below those of the router.
 //!
+//! Files whose bytes clients get to see, such as captures that are sent again, are [read
+//! ](read_shown) only if everyone may read them, or below the directories that the user names.
+//!
 //! No link is followed on the way there, and a file is replaced only by one of its kind. Files that
 //! the router itself writes to again and again are [reserved](reserve).
 
@@ -253,6 +256,36 @@ pub fn read(path: &Path, most: u64) -> Result<Text, FileError> {
     Ok(Text { bytes: read_all(&file, path, most)?, path: path.to_owned(), is_private })
 }
 
+/// Reads a file of at most `most` bytes that a client named, and whose bytes it will see.
+///
+/// # Errors
+/// The errors of [`crate::read`]; if not everyone may read the file, and it is not below a
+/// directory that the router's user named.
+pub fn read_shown(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
+    read_shown_at(path, most, ALLOWED.get())
+}
+
+fn read_shown_at(path: &Path, most: u64, allowed: Option<&Allowed>) -> Result<Vec<u8>, FileError> {
+    let file = open(path)?;
+    let Some(allowed) = allowed.filter(|_| is_private(&file).unwrap_or(true)) else {
+        return read_all(&file, path, most);
+    };
+    drop(file);
+    let full = std::path::absolute(path).map_err(at("read", path))?;
+    let dir = directory(&full);
+    let named = allowed.named.iter().find_map(|top| Some((top, dir.strip_prefix(top).ok()?)));
+    let Some((top, rest)) = named else { return Err(at("read", path)(wrong(not_for_all()))) };
+    let dir = walk(top, rest).map_err(at("read", path))?;
+    let opened = Spot::in_directory(dir, &full)?.open(OFlags::RDONLY);
+    read_all(&opened.map_err(|e| FileError { attempt: "read", ..e })?, path, most)
+}
+
+fn not_for_all() -> String {
+    "not everyone may read it, and what it holds would be shown: `chmod o+r FILE` lets everyone, \
+     and `unix { files DIRECTORY }` of the start clients of the router"
+        .into()
+}
+
 impl Text {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
@@ -405,6 +438,31 @@ mod tests {
         append(&own, &NOTES).unwrap().write_all(b"a").unwrap();
         append(&own, &NOTES).unwrap().write_all(b"b").unwrap();
         assert_eq!(fs::read(&own).unwrap(), b"ab");
+    }
+
+    #[test]
+    fn only_files_for_everyone_are_shown() {
+        let (_dir, allowed, other) = lab();
+        let named = Allowed { named: vec![other.clone()], ..own(&allowed) };
+        let private = |path: &Path| {
+            fs::write(path, "secret").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        let (file, shown, link) = (allowed.join("a"), other.join("a"), other.join("link"));
+        private(&file);
+        private(&shown);
+        symlink(&file, &link).unwrap();
+        for path in [&file, &link, &other.join("../allowed/a")] {
+            let error = read_shown_at(path, 100, Some(&named)).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        let error = read_shown_at(&file, 100, Some(&named)).unwrap_err().to_string();
+        assert!(error.contains("not everyone may read it"), "{error}");
+        assert_eq!(read_shown_at(&shown, 100, Some(&named)).unwrap(), b"secret");
+        // A process without clients reads what its user may.
+        assert_eq!(read_shown_at(&file, 100, None).unwrap(), b"secret");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(read_shown_at(&file, 100, Some(&named)).unwrap(), b"secret");
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub struct ArcDecl {
 /// Stages of an arc: a packet passes the features of an earlier one first, whatever their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
+    /// Takes packets past what the interface decides: those that only pass through for another one.
+    Passage,
     /// Decides if the interface takes or sends such packets at all.
     Admission,
     /// Fragments become datagrams, or are found to belong together.

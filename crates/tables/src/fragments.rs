@@ -2,6 +2,9 @@
 //! about the first is remembered for them, for a while, and for a limited number of datagrams.
 //! Fragments that come before the first wait for it, in limited number, and no longer than that.
 //!
+//! Outsiders make datagrams as they like: where places are taken, whoever has most of them gives
+//! way. `of` says whose a datagram is, by the number of its interface.
+//!
 //! Owned by one worker. Nothing is allocated once it is made.
 
 use std::collections::VecDeque;
@@ -24,14 +27,38 @@ const WAITING: usize = 256;
 /// Maximum number of waiting fragments per datagram: as many as the longest has in frames of 1500
 /// bytes.
 const OF_ONE: usize = 48;
+/// Shares of the places to wait at. Some have one in common: those whose numbers differ by a
+/// multiple of it.
+const SHARES: usize = 64;
+
+/// A first fragment.
+#[derive(Clone, Copy)]
+struct First<F, const W: usize> {
+    key: Key<W>,
+    of: u32,
+    fate: F,
+    at: Millis,
+}
+
+/// A fragment that waits.
+struct Waiting<P, const W: usize> {
+    key: Key<W>,
+    share: usize,
+    at: Millis,
+    fragment: P,
+}
+
+/// No room for another fragment to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoom;
 
 /// Datagrams with keys of `W` words whose first fragments had the result `F`, and fragments `P`
 /// that wait for theirs.
 pub struct Fragments<F, P, const W: usize = 2> {
-    slots: Box<[Option<(Key<W>, F, Millis)>]>,
+    slots: Box<[Option<First<F, W>>]>,
     seed: u64,
-    /// Waiting fragments, the oldest first, with their datagram and arrival time.
-    waiting: VecDeque<(Key<W>, Millis, P)>,
+    /// Waiting fragments, the oldest first.
+    waiting: VecDeque<Waiting<P, W>>,
 }
 
 impl<F, P, const W: usize> std::fmt::Debug for Fragments<F, P, W> {
@@ -58,53 +85,82 @@ impl<F: Copy, P, const W: usize> Fragments<F, P, W> {
         set..set + WAYS
     }
 
-    /// Remembers a first fragment, in place of the one that has been remembered for longest.
-    pub fn note(&mut self, key: Key<W>, fate: F, now: Millis) {
+    /// Remembers a first fragment: of those in its places, in place of one that is too old, else of
+    /// the oldest of whoever has most.
+    pub fn note(&mut self, key: Key<W>, of: u32, fate: F, now: Millis) {
         let ways = self.ways(&key);
-        let age = |slot: &Option<(Key<W>, F, Millis)>| match slot {
-            Some((old, ..)) if *old == key => u32::MAX,
-            Some((_, _, at)) => now.wrapping_sub(*at),
-            None => u32::MAX - 1,
+        let slots = &self.slots[ways.clone()];
+        let share = |whose: u32| {
+            let all = slots.iter().flatten().filter(|first| first.of == whose).count();
+            all + usize::from(whose == of)
         };
-        if let Some(slot) = self.slots[ways].iter_mut().max_by_key(|slot| age(slot)) {
-            *slot = Some((key, fate, now));
+        let rank = |slot: &Option<First<F, W>>| match slot {
+            Some(first) if first.key == key => (3, 0, 0),
+            None => (2, 0, 0),
+            Some(first) => {
+                let age = now.wrapping_sub(first.at);
+                (u8::from(age >= PATIENCE), share(first.of), age)
+            }
+        };
+        if let Some(at) = ways.max_by_key(|at| rank(&self.slots[*at])) {
+            self.slots[at] = Some(First { key, of, fate, at: now });
         }
     }
 
     /// Returns the result of the first fragment of a datagram.
     pub fn find(&self, key: &Key<W>, now: Millis) -> Option<F> {
         let slots = self.slots[self.ways(key)].iter().flatten();
-        let fresh = |at: Millis| now.wrapping_sub(at) < PATIENCE;
-        slots.filter(|(k, _, at)| k == key && fresh(*at)).map(|(_, fate, _)| *fate).next()
+        let is_fresh = |at: Millis| now.wrapping_sub(at) < PATIENCE;
+        let mut found = slots.filter(|first| first.key == *key && is_fresh(first.at));
+        found.next().map(|first| first.fate)
     }
 
-    /// Returns true if another fragment of a datagram may wait.
-    pub fn has_room(&self, key: &Key<W>) -> bool {
-        self.waiting.len() < WAITING && self.waiting.iter().filter(|w| w.0 == *key).count() < OF_ONE
+    /// Makes room for another fragment of a datagram to wait. Returns the fragment that gives way
+    /// for it, if all places are taken: the oldest of those who have most.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if as many of the datagram wait as may, or nobody has more places.
+    pub fn make_room(&mut self, key: &Key<W>, of: u32) -> Result<Option<P>, NoRoom> {
+        if self.waiting.iter().filter(|w| w.key == *key).count() >= OF_ONE {
+            return Err(NoRoom);
+        }
+        if self.waiting.len() < WAITING {
+            return Ok(None);
+        }
+        let mut shares = [0_u16; SHARES];
+        self.waiting.iter().for_each(|w| shares[w.share] += 1);
+        let own = shares[of as usize % SHARES];
+        let most = shares.into_iter().max().unwrap_or_default();
+        if most <= own + 1 {
+            return Err(NoRoom);
+        }
+        let at = self.waiting.iter().position(|w| shares[w.share] == most).ok_or(NoRoom)?;
+        Ok(self.waiting.remove(at).map(|w| w.fragment))
     }
 
-    /// Queues a fragment until its first comes; there must be [room](Self::has_room).
-    pub fn wait(&mut self, key: Key<W>, now: Millis, fragment: P) {
-        self.waiting.push_back((key, now, fragment));
+    /// Queues a fragment until its first comes; there must be [room](Self::make_room).
+    pub fn wait(&mut self, key: Key<W>, of: u32, now: Millis, fragment: P) {
+        let share = of as usize % SHARES;
+        self.waiting.push_back(Waiting { key, share, at: now, fragment });
     }
 
     /// Removes the oldest waiting fragment of a datagram, of those that are `wanted`.
     pub fn next_of(&mut self, key: &Key<W>, wanted: impl Fn(&P) -> bool) -> Option<P> {
-        let at = self.waiting.iter().position(|w| w.0 == *key && wanted(&w.2))?;
-        self.waiting.remove(at).map(|w| w.2)
+        let at = self.waiting.iter().position(|w| w.key == *key && wanted(&w.fragment))?;
+        self.waiting.remove(at).map(|w| w.fragment)
     }
 
     /// Removes a waiting fragment of those that are `unwanted`.
     pub fn next_unwanted(&mut self, unwanted: impl Fn(&P) -> bool) -> Option<P> {
-        let at = self.waiting.iter().position(|w| unwanted(&w.2))?;
-        self.waiting.remove(at).map(|w| w.2)
+        let at = self.waiting.iter().position(|w| unwanted(&w.fragment))?;
+        self.waiting.remove(at).map(|w| w.fragment)
     }
 
     /// Removes a fragment that has waited for too long, or any if `all` is set.
     pub fn next_overdue(&mut self, now: Millis, all: bool) -> Option<P> {
-        let since = self.waiting.front()?.1;
+        let since = self.waiting.front()?.at;
         let over = all || now.wrapping_sub(since) >= PATIENCE;
-        if over { self.waiting.pop_front().map(|w| w.2) } else { None }
+        if over { self.waiting.pop_front().map(|w| w.fragment) } else { None }
     }
 
     /// Returns true if a fragment waits.
@@ -121,15 +177,58 @@ mod tests {
     fn the_last_are_remembered() {
         let mut all: Fragments<u64, ()> = Fragments::new(7);
         for n in 0..5000u64 {
-            all.note([n, 1], n, 100);
+            all.note([n, 1], 1, n, 100);
         }
         let known = (0..5000).filter(|n| all.find(&[*n, 1], 200).is_some()).count();
         assert!((900..=SLOTS).contains(&known), "{known}");
         assert_eq!(all.find(&[4999, 1], 200), Some(4999));
         assert_eq!(all.find(&[4999, 1], 100 + PATIENCE), None);
         assert_eq!(all.find(&[4999, 2], 200), None);
-        all.note([4999, 1], 1, 150);
+        all.note([4999, 1], 1, 1, 150);
         assert_eq!(all.find(&[4999, 1], 200), Some(1));
+    }
+
+    /// Interface 1 floods, interface 2 has some datagrams.
+    #[test]
+    fn a_flood_by_one_leaves_the_places_of_another() {
+        let mut all: Fragments<u64, u64> = Fragments::new(7);
+        for n in 0..100u64 {
+            all.note([n, 2], 2, n, 100);
+            for flood in 0..100 {
+                all.note([n * 100 + flood, 1], 1, 0, 101);
+            }
+        }
+        let known = (0..100).filter(|n| all.find(&[*n, 2], 200).is_some()).count();
+        // A few have their places in common with two others of the interface.
+        assert!(known > 90, "{known}");
+        let mut came = |n: u64, of: u32| {
+            let key = [n, u64::from(of)];
+            let Ok(instead) = all.make_room(&key, of) else { return Err(NoRoom) };
+            all.wait(key, of, 100, u64::from(of));
+            Ok(instead)
+        };
+        let took = (0..1000).filter(|n| came(*n, 1).is_ok()).count();
+        assert_eq!(took, WAITING, "one alone has all places");
+        for n in 0..10 {
+            assert_eq!(came(n, 2), Ok(Some(1)));
+        }
+        assert_eq!(came(2000, 1), Err(NoRoom));
+        // Its share is half of the places; behind that, nobody gives way to it.
+        let took = (10..1000).filter(|n| came(*n, 2).is_ok()).count();
+        assert_eq!(10 + took, WAITING / 2);
+        assert_eq!(all.next_of(&[0, 2], |_| true), Some(2));
+    }
+
+    /// What nobody will ask for any more has no share.
+    #[test]
+    fn the_old_give_way_before_anybody_else() {
+        let mut all: Fragments<u64, ()> = Fragments::new(7);
+        all.note([1, 2], 2, 5, 100);
+        for n in 0..10_000u64 {
+            all.note([n, 1], 1, 0, 100 + PATIENCE);
+        }
+        let slots = all.slots.iter().flatten();
+        assert_eq!(slots.filter(|first| first.of == 2).count(), 0);
     }
 
     #[test]
@@ -137,17 +236,17 @@ mod tests {
         let mut all: Fragments<(), u32> = Fragments::new(7);
         let came = (0..1000).filter(|n| {
             let key = [u64::from(n % 3), 0];
-            let room = all.has_room(&key);
+            let room = all.make_room(&key, 1).is_ok();
             if room {
-                all.wait(key, *n, *n);
+                all.wait(key, 1, *n, *n);
             }
             room
         });
         assert_eq!(came.count(), 3 * OF_ONE);
         let room = (10..1000).take_while(|n| {
-            let room = all.has_room(&[*n, 0]);
+            let room = all.make_room(&[*n, 0], 1) == Ok(None);
             if room {
-                all.wait([*n, 0], 1000, 0);
+                all.wait([*n, 0], 1, 1000, 0);
             }
             room
         });

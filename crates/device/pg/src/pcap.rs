@@ -3,6 +3,7 @@
 use crate::error::PgError;
 use crate::grammar::Outermost;
 use std::path::Path;
+use thalweg_files::client;
 use thalweg_wire::pcap::{self, FILE_HEADER, MAGIC, MAGIC_NS};
 
 pub(crate) use thalweg_wire::pcap::RECORD_HEADER;
@@ -48,11 +49,11 @@ impl Capture {
 /// Reads the packets of a file.
 ///
 /// # Errors
-/// [`PgError::Pcap`] if the file cannot be read, is not a classic pcap file of either byte order,
-/// is larger than 512 MiB, or contains no packet.
+/// [`PgError::Pcap`] if the file cannot be read or [shown](client::read_shown) to clients, is not a
+/// classic pcap file of either byte order, is larger than 512 MiB, or contains no packet.
 pub fn read(path: &Path) -> Result<Capture, PgError> {
     let fail = |why: String| PgError::Pcap { path: path.display().to_string(), why };
-    let bytes = thalweg_files::read(path, MAX_FILE).map_err(|e| fail(e.source.to_string()))?;
+    let bytes = client::read_shown(path, MAX_FILE).map_err(|e| fail(e.source.to_string()))?;
     let (link, packets) = parse(&bytes).map_err(fail)?;
     Ok(Capture { path: path.display().to_string(), link, packets })
 }

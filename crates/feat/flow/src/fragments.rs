@@ -59,7 +59,8 @@ where
         now: Millis,
     ) {
         if let Some(part) = out.l3::<W>().and_then(|(l3, _)| Batch::<W>::fragment(zone, l3)) {
-            self.0.note(part.key, Fate::Tracked(said, part.data.1 as u16), now);
+            let fate = Fate::Tracked(said, part.data.1 as u16);
+            self.0.note(part.key, out.rx_if().get(), fate, now);
         }
     }
 
@@ -128,6 +129,7 @@ impl Engine {
         };
         let headers = self.family().batch.headers(walk.i);
         let is_later = headers.is_some_and(|h| h.kind == Kind::Fragment);
+        let rx_if = p.rx_if();
         match part {
             Some((key, false)) if is_later => self.later(cx, walk, hand_off, p, key),
             Some((key, true)) => {
@@ -141,7 +143,7 @@ impl Engine {
                     }
                 };
                 let now = self.now;
-                self.family().fragments.0.note(key, fate, now);
+                self.family().fragments.0.note(key, rx_if.get(), fate, now);
                 // Fragments that arrived early re-enter this node, here or on the other worker.
                 while let Some(mut early) = self.family().fragments.0.next_of(&key, |_| true) {
                     let to = match fate {
@@ -182,11 +184,15 @@ impl Engine {
                 return hand_off.to(usize::from(owner));
             }
             None if self.may_track(walk) => {
-                if !self.family().fragments.0.has_room(&key) {
+                let of = p.rx_if().get();
+                let Ok(instead) = self.family().fragments.0.make_room(&key, of) else {
                     return Verdict::drop(TOO_MANY_FRAGMENTS);
+                };
+                if let Some(packet) = instead {
+                    cx.send(packet, Verdict::drop(TOO_MANY_FRAGMENTS));
                 }
                 let (packet, kept) = cx.take(p);
-                self.family().fragments.0.wait(key, now, packet);
+                self.family().fragments.0.wait(key, of, now, packet);
                 return kept;
             }
             _ => {}

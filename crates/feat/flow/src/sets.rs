@@ -361,7 +361,6 @@ pub(crate) fn parse_lines(c: &Control, text: &str) -> Result<Vec<Rule>, FlowErro
 /// # Errors
 /// [`FlowError::Full`] and [`FlowError::NoRoom`]; no rule is added then.
 pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError> {
-    let tracks = |rule: &Rule| rule.actions.iter().any(|a| matches!(a, Action::Ct(_)));
     if rules.iter().any(tracks) {
         let limit = c.state::<Tracking>().borrow().limit;
         tracking::check_room(c, limit)?;
@@ -497,16 +496,32 @@ pub fn totals(c: &Control) -> BTreeMap<u32, SetTotals> {
     state.sets.iter().map(|(number, set)| (*number, total(set))).collect()
 }
 
+/// Returns whether a rule needs a tracker.
+fn tracks(rule: &Rule) -> bool {
+    rule.actions.iter().any(|action| matches!(action, Action::Ct(_)))
+}
+
 /// Attaches a set to an interface, or detaches it.
 ///
 /// # Errors
-/// Fails if there is no such interface, or it carries no Ethernet frames.
+/// Fails if there is no such interface, it carries no Ethernet frames, or there is no memory for
+/// the connections that rules of the set track; nothing has changed then.
 pub fn attach(c: &mut Control, sw_if: SwIfIndex, set: Option<u32>) -> Result<(), FlowError> {
     let view = interface::view(c, sw_if)?;
     if !view.ethernet {
         let what = "flow rules (it carries no Ethernet frames)".into();
         let (name, kind) = (view.name, view.dev_type.into());
         return Err(DeviceError::Unsupported { name, kind, what }.into());
+    }
+    let is_first = |set| {
+        let state = c.state::<Sets>();
+        let state = state.borrow();
+        let rules = state.sets.get(&set).filter(|_| !state.in_use.is_used(set));
+        rules.is_some_and(|rules| rules.placed.values().any(|placed| tracks(&placed.rule)))
+    };
+    if set.is_some_and(is_first) {
+        let limit = c.state::<Tracking>().borrow().limit;
+        tracking::check_room(c, limit)?;
     }
     {
         let state = c.state::<Sets>();

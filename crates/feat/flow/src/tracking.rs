@@ -45,8 +45,10 @@ pub struct Tracking {
     ipv6: bool,
     /// Number of ticks since rules were last in use.
     idle: u32,
-    /// The largest limit for which there was memory.
+    /// The largest limit for which there was memory, of trackers that exist.
     room: u32,
+    /// True if trackers could not be created, which the log says once.
+    failed: bool,
 }
 
 /// No memory is left for this number of connections.
@@ -98,6 +100,7 @@ impl Default for Tracking {
             ipv6: false,
             idle: 0,
             room: 0,
+            failed: false,
         }
     }
 }
@@ -185,7 +188,12 @@ fn share(total: u32, workers: usize) -> u32 {
 /// [`NoRoom`].
 pub(crate) fn check_room(c: &Control, limit: u32) -> Result<(), NoRoom> {
     let state = c.state::<Tracking>();
-    if limit <= state.borrow().room {
+    let has_all = {
+        let state = state.borrow();
+        // What was free for trackers that do not exist, something else may have taken.
+        state.prepared && state.translates && state.ipv6 && limit <= state.room
+    };
+    if has_all {
         return Ok(());
     }
     let (share, now) = (share(limit, c.workers()), millis(clock::ticks()));
@@ -360,6 +368,13 @@ fn provide(c: &mut Control, settings: Tracking, then: Then) {
 fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) {
     let workers = c.workers();
     if worker >= workers {
+        {
+            let state = c.state::<Tracking>();
+            let mut state = state.borrow_mut();
+            if state.prepared && std::mem::take(&mut state.failed) {
+                tracing::info!("connection tracking: trackers are there");
+            }
+        }
         then(c);
         return provided(c);
     }
@@ -389,11 +404,15 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
         let tracker = match settings.tracker(workers, lack) {
             Ok(tracker) => tracker,
             Err(e) => {
-                // The trackers are made by the next change, if memory is free then.
-                tracing::error!("connection tracking: {e}");
                 let state = c.state::<Tracking>();
                 let mut state = state.borrow_mut();
                 (state.prepared, state.room) = (false, 0);
+                if !std::mem::replace(&mut state.failed, true) {
+                    tracing::error!(
+                        "connection tracking: {e}: packets are +inv, and trackers are created \
+                         once there is memory; `set conntrack limit' lowers the number"
+                    );
+                }
                 drop(state);
                 return provide_from(c, settings, workers, then);
             }
@@ -484,6 +503,9 @@ pub(crate) fn tick(c: &mut Control) {
         state.idle = if used { 0 } else { state.idle.saturating_add(1) };
         state.prepared && state.idle < LAST_TICKS
     };
+    if used && c.state::<Tracking>().borrow().failed {
+        prepare(c, |_| ());
+    }
     let Some(node) = c.node("flow-rules").filter(|_| goes_on) else { return };
     c.message_all(node, |_| {
         let order: Order = Box::new(|_| {});

@@ -1,5 +1,5 @@
 //! ICMP errors about packets that are not forwarded: requests by nodes, the node that answers them,
-//! its rate limit, and the way out.
+//! the one check for all that make errors, with its rate limit, and the way out.
 
 use crate::link::Packets;
 use std::fmt::Write;
@@ -44,7 +44,7 @@ pub fn request_error(
 /// Each interface has a share of its own: a flood at one leaves hosts at others their answers. All
 /// of them together are bounded, as shares are.
 #[derive(Clone, Debug)]
-pub struct ErrorLimit {
+struct ErrorLimit {
     shares: Shares,
     common: RateLimit,
 }
@@ -59,8 +59,99 @@ impl Default for ErrorLimit {
 impl ErrorLimit {
     /// Returns whether an error about a packet that an interface has received may be sent at this
     /// time, in ticks.
-    pub fn allow(&mut self, rx_if: SwIfIndex, now: u64) -> bool {
+    fn allow(&mut self, rx_if: SwIfIndex, now: u64) -> bool {
         self.shares.allow(rx_if.get(), now) || self.common.allow(now)
+    }
+}
+
+/// Tables that know a packet's addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ends {
+    /// The table of its rx interface.
+    Here,
+    /// Another router's: for a packet behind labels that belongs to its customer.
+    Elsewhere,
+}
+
+/// A packet that asks for an error.
+#[derive(Clone, Copy, Debug)]
+pub struct About<P> {
+    /// View of the packet.
+    pub packet: P,
+    /// The error.
+    pub cause: IcmpCause,
+    /// Tables that know its addresses.
+    pub ends: Ends,
+}
+
+/// Reason that a packet is not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unanswered {
+    /// No error may be sent about such a packet.
+    Forbidden,
+    /// The router has no address to answer from.
+    NoAddress,
+    /// The rate limit is reached.
+    Limited,
+}
+
+/// A version's rules about whom errors answer, and from which address.
+pub trait Rules: Send + 'static {
+    /// View of a packet.
+    type Packet<'p>;
+    /// Addresses of the version.
+    type Address;
+
+    /// Returns whether a packet may be answered by an error.
+    fn may_answer(
+        &self,
+        guard: &Guard<'_>,
+        p: &PktMut<'_>,
+        about: &About<Self::Packet<'_>>,
+    ) -> bool;
+
+    /// Returns the source of an error about a packet.
+    fn source(
+        &self,
+        guard: &Guard<'_>,
+        p: &PktMut<'_>,
+        packet: &Self::Packet<'_>,
+    ) -> Option<Self::Address>;
+}
+
+/// The one check before an error of a version is made, whatever node makes it: no other way leads
+/// to the source address and the rate limit.
+pub struct Errors<R> {
+    rules: R,
+    limit: ErrorLimit,
+}
+
+impl<R: Rules> Errors<R> {
+    /// Creates it for a node, with a rate limit of its own.
+    #[must_use]
+    pub fn new(rules: R) -> Errors<R> {
+        Errors { rules, limit: ErrorLimit::default() }
+    }
+
+    /// Returns the source of the error about a packet that is to be sent now.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub fn source(
+        &mut self,
+        cx: &NodeCx<'_>,
+        p: &PktMut<'_>,
+        about: &About<R::Packet<'_>>,
+    ) -> Result<R::Address, Unanswered> {
+        if !self.rules.may_answer(cx.guard(), p, about) {
+            return Err(Unanswered::Forbidden);
+        }
+        let from = self.rules.source(cx.guard(), p, &about.packet);
+        let from = from.ok_or(Unanswered::NoAddress)?;
+        match self.limit.allow(p.rx_if(), cx.now()) {
+            true => Ok(from),
+            false => Err(Unanswered::Limited),
+        }
     }
 }
 
@@ -95,8 +186,8 @@ impl WayOut {
 pub trait Answers: Send + 'static {
     /// Packets of the version.
     type Packets: Packets;
-    /// Addresses of the version.
-    type Source;
+    /// Whom errors answer.
+    type Rules: Rules;
     /// Room for the longest message.
     type Message: AsRef<[u8]> + AsMut<[u8]>;
 
@@ -105,42 +196,43 @@ pub trait Answers: Send + 'static {
     /// The protocol, in traces.
     const PROTOCOL: &'static str;
 
-    /// Returns whether a packet may be answered by the error that it asks for.
-    fn may_answer(&self, guard: &Guard<'_>, p: &PktMut<'_>) -> bool;
-
-    /// Returns the source of an error about a packet.
-    fn source(&self, guard: &Guard<'_>, p: &PktMut<'_>) -> Option<Self::Source>;
+    /// Reads a packet; `None` if its header is none.
+    fn view(packet: &[u8]) -> Option<<Self::Rules as Rules>::Packet<'_>>;
 
     /// Writes the error about a packet; returns its length, and `None` if there is no error about
     /// such a packet.
-    fn write(&self, from: Self::Source, p: &PktMut<'_>, message: &mut [u8]) -> Option<usize>;
+    fn write(
+        from: <Self::Rules as Rules>::Address,
+        p: &PktMut<'_>,
+        message: &mut [u8],
+    ) -> Option<usize>;
 }
 
 /// The node that answers packets by ICMP errors, then passes them on to be dropped.
-pub struct IcmpError<A> {
-    answers: A,
-    limit: ErrorLimit,
+pub struct IcmpError<A: Answers> {
+    errors: Errors<A::Rules>,
     way_out: WayOut,
     drop: Verdict,
 }
 
 impl<A: Answers> IcmpError<A> {
     /// Builds the node, whose next node `drop` drops the packets.
-    pub fn build(answers: A, way_out: WayOut, drop: Verdict) -> Built {
-        Built::node(IcmpError { answers, limit: ErrorLimit::default(), way_out, drop })
+    pub fn build(rules: A::Rules, way_out: WayOut, drop: Verdict) -> Built {
+        Built::node(IcmpError::<A> { errors: Errors::new(rules), way_out, drop })
     }
 
     /// Answers a packet; returns what is counted.
     fn answer(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> ErrorCode {
-        if !self.answers.may_answer(cx.guard(), p) {
-            return FORBIDDEN;
-        }
-        let Some(from) = self.answers.source(cx.guard(), p) else { return NO_ADDRESS };
-        if !self.limit.allow(p.rx_if(), cx.now()) {
-            return LIMITED;
-        }
+        let Some(packet) = A::view(p.data()) else { return FORBIDDEN };
+        let about = About { packet, cause: p.meta().icmp, ends: Ends::Here };
+        let from = match self.errors.source(cx, p, &about) {
+            Ok(from) => from,
+            Err(Unanswered::Forbidden) => return FORBIDDEN,
+            Err(Unanswered::NoAddress) => return NO_ADDRESS,
+            Err(Unanswered::Limited) => return LIMITED,
+        };
         let mut message = A::BLANK;
-        let Some(length) = self.answers.write(from, p, message.as_mut()) else { return FORBIDDEN };
+        let Some(length) = A::write(from, p, message.as_mut()) else { return FORBIDDEN };
         let Some(mut answer) = cx.originate() else { return NO_BUFFER };
         // A message fits into one buffer unless buffers are configured tiny; then it is truncated.
         if !answer.fill(&message.as_ref()[..length], cx.cache()) {

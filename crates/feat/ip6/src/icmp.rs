@@ -3,9 +3,8 @@
 use crate::tables::Tables;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
-use thalweg_buffer::IcmpCause;
-use thalweg_device::SwIfIndex;
-use thalweg_feat_ip::icmp_errors::WayOut;
+use thalweg_buffer::{Flags, IcmpCause, PktMut};
+use thalweg_feat_ip::icmp_errors::{About, Rules, WayOut};
 use thalweg_feat_nd::IfAddrs;
 use thalweg_graph::{BuildCx, Verdict};
 use thalweg_tables::qsbr::Guard;
@@ -49,7 +48,7 @@ pub(crate) const fn parameter_problem(code: u8, pointer: u16) -> IcmpCause {
     IcmpCause { mtu: pointer, ..cause(kind::PARAMETER_PROBLEM, code) }
 }
 
-/// Sources of the router's errors.
+/// Hosts that are answered by errors, and the sources of these.
 pub struct Sources {
     tables: Arc<Snapshot<Tables>>,
     addrs: Arc<Snapshot<IfAddrs>>,
@@ -61,18 +60,22 @@ impl Sources {
     pub fn new(cx: &BuildCx<'_>) -> Sources {
         Sources { tables: cx.shared(), addrs: cx.shared() }
     }
+}
 
-    /// Returns the source of an error: the address of the rx interface that is nearest to the
-    /// asker, or else one of another interface (RFC 4443 section 2.2).
-    #[must_use]
-    pub fn nearest(
-        &self,
-        guard: &Guard<'_>,
-        rx_if: SwIfIndex,
-        asker: Ipv6Addr,
-    ) -> Option<Ipv6Addr> {
-        let own = self.addrs.load(guard).source_for(rx_if, asker);
-        own.or_else(|| self.tables.load(guard).source(rx_if))
+impl Rules for Sources {
+    type Packet<'p> = Ipv6View<'p>;
+    type Address = Ipv6Addr;
+
+    // IPv6 has no broadcast addresses, which only a table would know.
+    fn may_answer(&self, _: &Guard<'_>, p: &PktMut<'_>, about: &About<Ipv6View<'_>>) -> bool {
+        may_answer(&about.packet, p.flags().contains(Flags::GROUP), about.cause)
+    }
+
+    /// Returns the address of the rx interface that is nearest to the asker, or else one of another
+    /// interface (RFC 4443 section 2.2).
+    fn source(&self, guard: &Guard<'_>, p: &PktMut<'_>, packet: &Ipv6View<'_>) -> Option<Ipv6Addr> {
+        let own = self.addrs.load(guard).source_for(p.rx_if(), packet.src());
+        own.or_else(|| self.tables.load(guard).source(p.rx_if()))
     }
 }
 
@@ -83,8 +86,7 @@ pub(crate) fn repr(cause: IcmpCause) -> Icmp6Repr {
 
 /// Returns whether a packet may be answered by an error (RFC 4443 section 2.4 (e)). `by_group`: it
 /// came to a link-layer group address.
-#[must_use]
-pub fn may_answer(packet: &Ipv6View<'_>, by_group: bool, cause: IcmpCause) -> bool {
+fn may_answer(packet: &Ipv6View<'_>, by_group: bool, cause: IcmpCause) -> bool {
     let (src, dst) = (packet.src(), packet.dst());
     let to_group = by_group || dst.is_multicast();
     // Errors for multicast let senders find the MTU, and refuse options that all must know.

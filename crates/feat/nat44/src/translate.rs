@@ -27,6 +27,7 @@ use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::packet::{self, Kind, Parsed};
 use thalweg_wire::nat::tuple::{self, Key, MAX_TABLE, Tuple};
 
+mod fragments;
 mod once;
 pub(crate) mod own_errors;
 mod tally;
@@ -218,10 +219,11 @@ impl Translator {
         self.counted = NOT_COUNTED;
         let mut verdict = self.one(cx, &mut nat, &mut p);
         match self.datagram.take() {
-            Some((datagram, false)) if nat.fragments.has_room(&datagram) => {
+            Some((datagram, false)) if self.has_room(cx, &mut nat, &datagram, p.rx_if()) => {
+                let of = p.rx_if().get();
                 self.park(&mut p);
                 let (packet, kept) = cx.take(p);
-                nat.fragments.wait(datagram, self.now, (self.direction as u8, packet));
+                nat.fragments.wait(datagram, of, self.now, (self.direction as u8, packet));
                 verdict = kept;
             }
             first => {
@@ -248,25 +250,6 @@ impl Translator {
                 Verdict::drop(self.outcomes.no_translation)
             }
             _ => Verdict::CONTINUE,
-        }
-    }
-
-    /// Releases fragments that arrived before their first one.
-    #[cold]
-    fn release(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, datagram: &Key) {
-        let Some(fate) = nat.fragments.find(datagram, self.now) else { return };
-        let here = self.direction as u8;
-        while let Some((_, mut packet)) = nat.fragments.next_of(datagram, |w| w.0 == here) {
-            let verdict = self.follow(fate, packet.data_mut());
-            if let Some(table) = fate.across() {
-                packet.set_aux(table.get());
-            }
-            if matches!(fate, Fate::Worker(_)) {
-                packet.meta_mut().search = Search::Done;
-            } else if self.direction == Direction::Output {
-                packet.set_aux(self.dpos.unpark(Parked(packet.aux())).get());
-            }
-            cx.send(packet, verdict);
         }
     }
 
@@ -302,14 +285,6 @@ impl Translator {
             _ if hairpin => self.outcomes.out2in,
             Some(_) => self.outcomes.lookup_in,
             None => Verdict::CONTINUE,
-        }
-    }
-
-    /// Records the fate of a datagram's first fragment.
-    fn remember(&mut self, nat: &mut Nat, datagram: Key, fate: Fate) {
-        nat.fragments.note(datagram, fate, self.now);
-        if nat.fragments.any_waits() {
-            self.datagram = Some((datagram, true));
         }
     }
 
@@ -353,11 +328,11 @@ impl Translator {
             match self.next_place(cx, &parsed, search) {
                 NextPlace::Here(next) => other = next,
                 NextPlace::There(_) if self.is_done(cx, nat, p, &parsed) => {
-                    return self.passes(nat, &parsed);
+                    return self.passes(nat, p.rx_if(), &parsed);
                 }
                 NextPlace::There(owner) => {
                     if let Some(datagram) = parsed.datagram {
-                        self.remember(nat, datagram, Fate::Worker(owner as u16));
+                        self.remember(nat, p.rx_if(), datagram, Fate::Worker(owner as u16));
                     }
                     return self.hand_over(p, owner);
                 }
@@ -368,7 +343,7 @@ impl Translator {
                 let slow = !self.opened.is_empty() && self.opened.contains(&found.flow());
                 self.translate(cx, nat, p, &parsed, found, slow)
             }
-            (None, _) if self.is_done(cx, nat, p, &parsed) => self.passes(nat, &parsed),
+            (None, _) if self.is_done(cx, nat, p, &parsed) => self.passes(nat, p.rx_if(), &parsed),
             (None, Some((worker, search))) => {
                 p.meta_mut().search = search;
                 self.hand_over(p, worker)
@@ -555,7 +530,7 @@ impl Translator {
             if !matches!(parsed.kind, Kind::Error(_)) {
                 note(nat, found, parsed, false, bytes, config, self.now);
             }
-            return self.passes(nat, parsed);
+            return self.passes(nat, p.rx_if(), parsed);
         }
         let before = packet::addresses(l3);
         if let Kind::Error(_) = parsed.kind {
@@ -573,7 +548,8 @@ impl Translator {
             // The source of an error may stay.
             let addresses = packet::addresses(p.data());
             let l3 = tuple::address_delta(before, addresses);
-            self.remember(nat, datagram, Fate::Translated { addresses, l3, hairpin, across });
+            let fate = Fate::Translated { addresses, l3, hairpin, across };
+            self.remember(nat, p.rx_if(), datagram, fate);
         }
         if let Some(table) = across {
             p.set_aux(table.get());
@@ -628,7 +604,7 @@ impl Translator {
         }
         let on_output = self.direction == Direction::Output;
         if hairpin.is_none() && config.leaves_alone(&t, on_output) {
-            return self.passes(nat, parsed);
+            return self.passes(nat, p.rx_if(), parsed);
         }
         let own = config.mappings.of_host(t.src.to_bits(), t.sport, t.protocol, TableId(t.table));
         if hairpin.is_some() && own.is_some_and(Mapping::is_identity) {
@@ -638,7 +614,7 @@ impl Translator {
                 let addresses = packet::addresses(p.data());
                 let l3 = tuple::address_delta(addresses, addresses);
                 let fate = Fate::Translated { addresses, l3, hairpin: true, across: None };
-                self.remember(nat, datagram, fate);
+                self.remember(nat, p.rx_if(), datagram, fate);
             }
             return self.goes_on(true, None);
         }

@@ -210,6 +210,8 @@ struct Side {
     failed: BTreeSet<(Instant, Key)>,
     incomplete: usize,
     resolved: usize,
+    /// Interfaces by what their shares hold, so that the largest is found among any number.
+    ranks: room::Ranks,
     config: Config,
     stats: TableStats,
 }
@@ -388,6 +390,7 @@ impl NeighborTable {
         let Some(e) = self.entries.get(&key) else { return };
         let (row, own, side) = ((e.due, key), (e.due, key.1), &mut self.sides[side(key)]);
         let share = self.shares.entry(place(key)).or_default();
+        let before = share.sizes();
         match e.phase {
             Phase::Reachable if e.is_static => {}
             Phase::Reachable => {
@@ -404,6 +407,7 @@ impl NeighborTable {
         if e.phase == Phase::Incomplete {
             share.pending.remove(&(e.since, key.1));
         }
+        side.ranks.change(key.0, before, share.sizes());
         let (incomplete, resolved) =
             (usize::from(e.phase == Phase::Incomplete), usize::from(e.mac.is_some()));
         (side.incomplete, side.resolved) = (side.incomplete - incomplete, side.resolved - resolved);
@@ -426,6 +430,7 @@ impl NeighborTable {
             return;
         }
         let share = self.shares.entry(place(key)).or_default();
+        let before = share.sizes();
         share.resolved += resolved;
         if e.phase == Phase::Incomplete {
             share.pending.insert((e.since, key.1));
@@ -440,6 +445,7 @@ impl NeighborTable {
                 share.heard.insert(own)
             };
         }
+        side.ranks.change(key.0, before, share.sizes());
     }
 
     fn change(&mut self, key: Key, f: impl FnOnce(&mut Entry)) {

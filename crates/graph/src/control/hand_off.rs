@@ -5,7 +5,9 @@ use crate::decl::{Built, NodeId};
 use crate::mailbox::ToWorker;
 use crate::nodes::error_drop;
 use crate::worker::HandOff;
-use crate::worker::hand_off::{self, Arrivals, HandOffTx, Handed, LocalEnd, Outbound, PairStats};
+use crate::worker::hand_off::{
+    self, Arrivals, Common, HandOffTx, Handed, LocalEnd, Outbound, PairStats,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_tables::swap_ring::Gauge;
@@ -260,6 +262,14 @@ impl Control {
                 way
             };
             outbound.push((0..workers).map(|to| (to != from).then(|| way(to))).collect());
+        }
+        for to in 0..workers {
+            let ways = || outbound.iter().filter_map(|ways| ways[to].as_ref());
+            let common = Common::new(ways().map(Outbound::gauge).collect()).map(Arc::new);
+            let ways = outbound.iter_mut().filter_map(|ways| ways[to].as_mut());
+            for (sender, way) in ways.enumerate() {
+                way.common = common.clone().map(|common| (common, sender));
+            }
         }
         let gauges = |ways: &Vec<Option<Outbound>>| {
             ways.iter().map(|way| way.as_ref().map(Outbound::gauge)).collect()

@@ -9,10 +9,11 @@
 //!
 //! Nothing waits: a frame that finds no room is dropped and counted. Room is counted in packets
 //! that are on their way from one worker to another, since these keep buffers from all others:
-//! [`MOST_PACKETS`] on their way to a worker, in equal shares of the senders. A queue gets most of
-//! such a share, not all, so that a flood of one leaves room to the others. A ring that fills has
-//! its frames filled: with few packets in each, it would be full whenever the other worker is
-//! without its processor for a moment.
+//! [`MOST_PACKETS`] on their way to a worker, in equal shares of the senders. Where such a share
+//! would be less than a frame, half of the room is for the shares, and half for whole frames of
+//! whoever comes first ([`Common`]). A queue gets most of a share, not all, so that a flood of one
+//! leaves room to the others. A ring that fills has its frames filled: with few packets in each, it
+//! would be full whenever the other worker is without its processor for a moment.
 //!
 //! Buffers are freed on the worker where packets end, and the pool returns spare ones in batches.
 
@@ -25,11 +26,11 @@ use crate::stats::Counter;
 use crate::trace::{PacketTrace, TraceStep};
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame};
 use thalweg_tables::swap_ring::{Gauge, Receiver, Sender, channel};
 
-/// Packets on their way to a worker: half of the default pool. With more than 33 workers, the
-/// least share of a sender, a frame, comes to more.
+/// Packets on their way to a worker: half of the default pool.
 pub(crate) const MOST_PACKETS: usize = 8192;
 
 /// Frames in all rings to a worker, and the least and greatest capacity of one ring: a slot keeps
@@ -102,6 +103,53 @@ struct Sent {
     node: NodeId,
 }
 
+/// Room that the many senders to a worker have in common, for what is more than a sender's share:
+/// each may have a frame's packets on their way there, and all of them [`Common::FRAMES`] times as
+/// many.
+pub(crate) struct Common(Box<[Claim]>);
+
+/// A sender's claim of common room.
+struct Claim {
+    /// Position in its ring up to which it has some; 0 if it had none.
+    end: AtomicU64,
+    ring: Gauge<Handed>,
+}
+
+impl Common {
+    const FRAMES: usize = MOST_PACKETS / 2 / FRAME_SIZE;
+
+    /// Makes it for the rings to a worker; `None` if shares are frames at least.
+    pub(crate) fn new(rings: Vec<Gauge<Handed>>) -> Option<Common> {
+        if has_frames(rings.len()) {
+            return None;
+        }
+        let claim = |ring| Claim { end: AtomicU64::new(0), ring };
+        Some(Common(rings.into_iter().map(claim).collect()))
+    }
+
+    /// Claims room for what is in a sender's ring up to a position; returns whether there is some.
+    #[cold]
+    fn claim(&self, sender: usize, position: u64) -> bool {
+        let own = &self.0[sender].end;
+        let before = own.load(Ordering::Relaxed);
+        own.store(position + 1, Ordering::Relaxed);
+        // Of two that claim at once, one sees the other: all of them may be refused, never too many
+        // be let in.
+        fence(Ordering::SeqCst);
+        let is_there = |c: &&Claim| c.end.load(Ordering::Relaxed) > c.ring.received();
+        let has_room = self.0.iter().filter(is_there).count() <= Common::FRAMES;
+        if !has_room {
+            own.store(before, Ordering::Relaxed);
+        }
+        has_room
+    }
+}
+
+/// Returns whether the shares of so many senders to a worker are frames at least.
+fn has_frames(senders: usize) -> bool {
+    MOST_PACKETS / senders.max(1) >= FRAME_SIZE
+}
+
 /// A worker's end of the ring to another one.
 pub(crate) struct Outbound {
     ring: Sender<Handed>,
@@ -114,6 +162,8 @@ pub(crate) struct Outbound {
     held: u64,
     /// Maximum number of packets on their way.
     most: u64,
+    /// Room for larger frames, and the place of this sender in it.
+    pub(crate) common: Option<(Arc<Common>, usize)>,
 }
 
 impl Outbound {
@@ -123,8 +173,9 @@ impl Outbound {
         let room = (FRAMES / senders).clamp(*ROOM.start(), *ROOM.end());
         let (ring, end) = channel(room);
         let sent = vec![Sent::default(); room.next_power_of_two()].into();
-        let most = (MOST_PACKETS / senders).max(FRAME_SIZE) as u64;
-        (Outbound { ring, waker, sent, packets: 0, held: 0, most }, end)
+        let shared = if has_frames(senders) { MOST_PACKETS } else { MOST_PACKETS / 2 };
+        let most = (shared / senders) as u64;
+        (Outbound { ring, waker, sent, packets: 0, held: 0, most, common: None }, end)
     }
 
     /// Returns a gauge of the ring.
@@ -160,12 +211,17 @@ impl Outbound {
     fn has_room_now(&mut self, n: u64, node: NodeId, held: u64) -> bool {
         self.ring.refresh();
         let all = self.on_their_way();
-        if all == 0 || all + n <= share(self.most) {
+        if all + n <= share(self.most) {
             return true;
         }
+        // More than the share of this sender: a frame, in the common room.
+        let beyond = self.common.as_ref().filter(|_| all + n > self.most);
+        let most = if beyond.is_some() { FRAME_SIZE as u64 } else { self.most };
         let waiting = (self.ring.received()..self.ring.sent()).map(|p| &self.sent[self.at(p)]);
         let own: u64 = waiting.filter(|s| s.node == node).map(|s| u64::from(s.packets)).sum();
-        all + n <= self.most && own + held + n <= share(self.most)
+        let fits = all == 0 || all + n <= most && own + held + n <= share(most);
+        let position = self.ring.sent();
+        fits && beyond.is_none_or(|(common, sender)| common.claim(*sender, position))
     }
 
     /// Returns whether packets gather before they are handed over.

@@ -109,6 +109,64 @@ fn pairs_of_features_keep_their_order() {
     c.shut_down();
 }
 
+/// Features of different crates come in the order of their stages: none names one of another crate,
+/// which could be renamed or left out.
+#[test]
+fn features_order_themselves_by_stages() {
+    let mut ordered = 0;
+    for parent in ["feat", "device"] {
+        for entry in fs::read_dir(crates().join(parent)).expect("a folder") {
+            let folder = entry.expect("an entry").path().join("src");
+            let mut files = Vec::new();
+            sources(&folder, &mut files);
+            for file in files {
+                let text = fs::read_to_string(&file).expect("a source file");
+                let lists = [".before(&[\"", ".after(&[\""].map(|word| text.split(word).skip(1));
+                for list in lists.into_iter().flatten() {
+                    let names = list.split(']').next().unwrap_or_default().split('"');
+                    for name in names.step_by(2).filter(|name| !name.is_empty()) {
+                        let node = folder.join("nodes").join(name.replace('-', "_") + ".rs");
+                        assert!(node.exists(), "{name} in {}", file.display());
+                        ordered += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(ordered > 2, "{ordered}");
+}
+
+/// Whatever makes an ICMP error asks the one check of its version first, `icmp_errors::Errors`.
+#[test]
+fn icmp_errors_are_made_behind_one_check() {
+    const MAKERS: [&str; 3] = [
+        "feat/ip4/src/nodes/ip4_icmp_error.rs",
+        "feat/ip6/src/nodes/ip6_icmp_error.rs",
+        "feat/mpls/src/error_message.rs",
+    ];
+    let mut files = Vec::new();
+    for parent in ["feat", "device"] {
+        for entry in fs::read_dir(crates().join(parent)).expect("a folder") {
+            sources(&entry.expect("an entry").path().join("src"), &mut files);
+        }
+    }
+    let makes = |text: &str| {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        code.contains("emit_error(") || code.contains("may_answer_with_error(")
+    };
+    let mut made: Vec<String> = Vec::new();
+    for file in files {
+        if makes(&fs::read_to_string(&file).expect("a source file")) {
+            let path = file.strip_prefix(crates()).expect("below crates");
+            made.push(path.display().to_string());
+        }
+    }
+    // The check itself.
+    made.retain(|path| path != "feat/ip4/src/icmp.rs");
+    made.sort();
+    assert_eq!(made, MAKERS, "a maker of ICMP errors asks `icmp_errors::Errors` for the source");
+}
+
 /// The name of a package, and the workspace's crates that it depends on.
 fn manifest(folder: &Path) -> (String, Vec<String>) {
     let text = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");

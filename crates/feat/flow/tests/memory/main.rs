@@ -30,6 +30,11 @@ fn what_there_is_no_memory_for_is_refused_and_changes_nothing() {
             .start()
     };
     let (mut lab, mut other) = (start(), start());
+    // What there is memory for now, something else has taken by the time it is needed.
+    let (mut checked, mut ready) = (start(), start());
+    assert_eq!(checked.cli("set conntrack limit 30000000"), "");
+    let (rules, attach) = RULES.rsplit_once('\n').unwrap();
+    assert_eq!(ready.cli(rules), "");
     bound(4 << 30);
     let error = lab.cli("set conntrack limit 100000000");
     assert!(error.contains("no memory to track 100000000 connections"), "{error}");
@@ -46,4 +51,15 @@ fn what_there_is_no_memory_for_is_refused_and_changes_nothing() {
     assert!(error.contains("no memory to track 1048576 connections"), "{error}");
     assert_eq!(thalweg_feat_flow::rules(&other.c).len(), 0);
     assert_eq!(other.cli(&format!("set conntrack limit 1000\n{RULES}")), "");
+
+    let error = checked.cli(RULES);
+    assert!(error.contains("no memory to track 30000000 connections"), "{error}");
+    assert_eq!(thalweg_feat_flow::rules(&checked.c).len(), 0);
+    let error = ready.cli(attach);
+    assert!(error.contains("no memory to track 1048576 connections"), "{error}");
+    assert_eq!(thalweg_feat_flow::following(&ready.c).len(), 0);
+    // The others have taken what there was.
+    bound(16 << 20);
+    assert_eq!(ready.cli(&format!("set conntrack limit 1000\n{attach}")), "");
+    assert_eq!(thalweg_feat_flow::following(&ready.c).len(), 1);
 }

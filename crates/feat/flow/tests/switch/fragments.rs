@@ -167,6 +167,27 @@ fn parts_without_a_first_end_with_a_reason() {
     lab.close();
 }
 
+/// Parts without a first that come by one port leave places to wait at to those of another.
+#[test]
+fn a_flood_of_parts_leaves_places_to_other_ports() {
+    let mut lab = guarded(1);
+    let [left, _] = lab.ports;
+    assert_eq!(lab.pass(0, &[datagram(true, 100)]).len(), 1);
+    let parts = |n: u16| cut(&datagram(true, 3000), 1480, n).split_off(1);
+    let lonely: Vec<Vec<u8>> = (10..310).flat_map(parts).collect();
+    for some in lonely.chunks(100) {
+        lab.pass_until(0, some, 0);
+    }
+    let mut late_first = cut(&datagram(false, 3000), 1480, 7);
+    late_first.reverse();
+    // Two of the flood give way.
+    let seen = lab.pass_until(1, &late_first, 2 + 3);
+    assert_eq!(seen.len(), 3, "{}", lab.cli("show errors"));
+    assert!(seen.iter().all(|(port, _)| *port == left));
+    assert_eq!(dropped(&mut lab, "too many fragments waiting"), lonely.len() as u64 - 256 + 2);
+    lab.close();
+}
+
 /// The next interface may have its index before the first fragment comes.
 #[test]
 fn waiting_parts_end_with_their_interface() {

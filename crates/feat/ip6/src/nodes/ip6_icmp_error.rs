@@ -7,10 +7,9 @@
 use crate::icmp::{self, Sources};
 use crate::link::Ipv6Packets;
 use std::net::Ipv6Addr;
-use thalweg_buffer::{Flags, PktMut};
+use thalweg_buffer::PktMut;
 use thalweg_feat_ip::icmp_errors::{Answers, COUNTERS, IcmpError};
 use thalweg_graph::NodeDecl;
-use thalweg_tables::qsbr::Guard;
 use thalweg_wire::icmpv6::{MAX_ERROR_LEN, emit_error};
 use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
 
@@ -22,32 +21,25 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: COUNTERS,
     drop: "ip6-drop",
-    build: |cx| IcmpError::build(Errors(Sources::new(cx)), icmp::way_out(cx, LOOKUP), DROP),
+    build: |cx| IcmpError::<Errors>::build(Sources::new(cx), icmp::way_out(cx, LOOKUP), DROP),
     ..NodeDecl::DEFAULT
 };
 
-struct Errors(Sources);
+struct Errors;
 
 impl Answers for Errors {
     type Packets = Ipv6Packets;
-    type Source = Ipv6Addr;
+    type Rules = Sources;
     type Message = [u8; MAX_ERROR_LEN];
 
     const BLANK: [u8; MAX_ERROR_LEN] = [0; MAX_ERROR_LEN];
     const PROTOCOL: &'static str = "icmp6";
 
-    fn may_answer(&self, _: &Guard<'_>, p: &PktMut<'_>) -> bool {
-        let (by_group, cause) = (p.flags().contains(Flags::GROUP), p.meta().icmp);
-        let packet = Ipv6View::parse_prefix(p.data());
-        packet.is_ok_and(|packet| icmp::may_answer(&packet, by_group, cause))
+    fn view(packet: &[u8]) -> Option<Ipv6View<'_>> {
+        Ipv6View::parse_prefix(packet).ok()
     }
 
-    fn source(&self, guard: &Guard<'_>, p: &PktMut<'_>) -> Option<Ipv6Addr> {
-        let asker = Ipv6View::parse_prefix(p.data()).ok()?.src();
-        self.0.nearest(guard, p.rx_if(), asker)
-    }
-
-    fn write(&self, from: Ipv6Addr, p: &PktMut<'_>, message: &mut [u8]) -> Option<usize> {
+    fn write(from: Ipv6Addr, p: &PktMut<'_>, message: &mut [u8]) -> Option<usize> {
         let length = emit_error(icmp::repr(p.meta().icmp), from, p.data(), message).ok()?;
         if let Ok(mut header) = Ipv6Mut::parse(message) {
             header.set_hop_limit(u8::MAX);

@@ -23,7 +23,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "linux-cp-host-ip4",
     errors: ERRORS,
     drop: "ip4-drop",
-    feature: Some(FeatureDecl::on("ip4-unicast").at(Stage::Admission)),
+    feature: Some(FeatureDecl::on("ip4-unicast").at(Stage::Passage)),
     build: |cx| Built::node(HostIp4(ToTwin::new(cx))),
     ..NodeDecl::DEFAULT
 };

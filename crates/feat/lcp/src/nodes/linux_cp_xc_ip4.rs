@@ -30,8 +30,7 @@ pub static NODE: NodeDecl = NodeDecl {
 };
 
 /// Ahead of all: the router's end needs no address.
-pub(super) const FEATURE: FeatureDecl =
-    FeatureDecl::on("ip4-unicast").at(Stage::Admission).before(&["ip4-not-enabled"]);
+pub(super) const FEATURE: FeatureDecl = FeatureDecl::on("ip4-unicast").at(Stage::Passage);
 
 /// The arcs by which packets of both versions leave.
 const OUTPUT: [&str; 2] = ["ip4-output", "ip6-output"];

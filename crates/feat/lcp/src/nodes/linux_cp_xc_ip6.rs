@@ -18,5 +18,4 @@ pub static NODE: NodeDecl = NodeDecl {
 };
 
 /// Ahead of all: the router's end needs no address.
-pub(super) const FEATURE: FeatureDecl =
-    FeatureDecl::on("ip6-unicast").at(Stage::Admission).before(&["ip6-not-enabled"]);
+pub(super) const FEATURE: FeatureDecl = FeatureDecl::on("ip6-unicast").at(Stage::Passage);

@@ -23,7 +23,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "linux-cp-xc-mpls",
     errors: ERRORS,
     drop: "error-drop",
-    feature: Some(FeatureDecl::on("mpls-input").at(Stage::Admission).before(&["mpls-not-enabled"])),
+    feature: Some(FeatureDecl::on("mpls-input").at(Stage::Passage)),
     build: |cx| {
         let (table, interfaces) = (table::of(cx), Interfaces::table(cx));
         Built::node(XcMpls { table, interfaces })

@@ -15,16 +15,15 @@ use crate::behind::{IpBehind, ip_behind};
 use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6};
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, IcmpCause, LabelsChanged, PktMut};
-use thalweg_feat_ip::icmp_errors::{ErrorLimit, WayOut};
-use thalweg_feat_ip4::icmp as icmp4;
+use thalweg_buffer::{Frame, IcmpCause, LabelsChanged, PktMut};
+use thalweg_feat_ip::icmp_errors::{About, Ends, Errors, Unanswered, WayOut};
+use thalweg_feat_ip4::icmp::{self as icmp4, Hosts};
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_feat_ip6::icmp::{self as icmp6, Sources, may_answer};
+use thalweg_feat_ip6::icmp::{self as icmp6, Sources};
 use thalweg_feat_ip6::tables::Tables as Tables6;
 use thalweg_fib::{Dpo, DpoTable, Kind};
 use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
-use thalweg_wire::icmpv4::may_answer_with_error;
 use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::mpls::{ENTRY_LEN, Entry, Stack};
@@ -58,9 +57,9 @@ pub static NODE: NodeDecl = NodeDecl {
         Built::node(MplsIcmpError {
             tables: cx.shared(),
             tables6: cx.shared(),
-            sources6: Sources::new(cx),
+            errors: Errors::new(Hosts::new(cx)),
+            errors6: Errors::new(Sources::new(cx)),
             dpos: cx.shared(),
-            limit: ErrorLimit::default(),
             way_out: icmp4::way_out(cx, LOOKUP),
             way_out6: icmp6::way_out(cx, LOOKUP6),
         })
@@ -71,9 +70,9 @@ pub static NODE: NodeDecl = NodeDecl {
 struct MplsIcmpError {
     tables: Arc<Snapshot<Tables>>,
     tables6: Arc<Snapshot<Tables6>>,
-    sources6: Sources,
+    errors: Errors<Hosts>,
+    errors6: Errors<Sources>,
     dpos: Arc<DpoTable>,
-    limit: ErrorLimit,
     way_out: WayOut,
     way_out6: WayOut,
 }
@@ -85,6 +84,15 @@ struct Answer {
     /// A route leads back to the sender.
     back: bool,
     way_out: WayOut,
+}
+
+/// The counter of packets that are not answered.
+fn counter(why: Unanswered) -> ErrorCode {
+    match why {
+        Unanswered::Forbidden => FORBIDDEN,
+        Unanswered::NoAddress => NO_ADDRESS,
+        Unanswered::Limited => LIMITED,
+    }
 }
 
 impl MplsIcmpError {
@@ -100,19 +108,15 @@ impl MplsIcmpError {
         cx: &NodeCx<'_>,
         p: &PktMut<'_>,
         labels: &[u8],
-        original: &Ipv4View<'_>,
+        (packet, ends): (Ipv4View<'_>, Ends),
     ) -> Result<Answer, ErrorCode> {
-        if p.flags().contains(Flags::GROUP) || !may_answer_with_error(original) {
-            return Err(FORBIDDEN);
-        }
+        let about = About { packet, cause: p.meta().icmp, ends };
+        let from = self.errors.source(cx, p, &about).map_err(counter)?;
+        let original = &about.packet;
         let tables = self.tables.load(cx.guard());
-        let from = tables.address(p.rx_if()).ok_or(NO_ADDRESS)?;
         let back = self.leads_on(tables.leaf(p.rx_if(), original.src().to_bits()));
-        if !self.limit.allow(p.rx_if(), cx.now()) {
-            return Err(LIMITED);
-        }
         let mut buf = [0; MAX_MESSAGE];
-        let built = message(p.meta().icmp, from, original, labels, &mut buf).ok_or(FORBIDDEN)?;
+        let built = message(about.cause, from, original, labels, &mut buf).ok_or(FORBIDDEN)?;
         let (mut message, len) = ([0; MAX_MESSAGE6], built.len());
         message[..len].copy_from_slice(built);
         Ok(Answer { message, len, back, way_out: self.way_out })
@@ -124,21 +128,15 @@ impl MplsIcmpError {
         cx: &NodeCx<'_>,
         p: &PktMut<'_>,
         labels: &[u8],
-        packet: &[u8],
-        original: &Ipv6View<'_>,
+        bytes: &[u8],
+        (packet, ends): (Ipv6View<'_>, Ends),
     ) -> Result<Answer, ErrorCode> {
-        let (cause, asker) = (cause6(p.meta().icmp), original.src());
-        if !may_answer(original, p.flags().contains(Flags::GROUP), cause) {
-            return Err(FORBIDDEN);
-        }
-        let from = self.sources6.nearest(cx.guard(), p.rx_if(), asker).ok_or(NO_ADDRESS)?;
+        let about = About { packet, cause: cause6(p.meta().icmp), ends };
+        let from = self.errors6.source(cx, p, &about).map_err(counter)?;
         let tables = self.tables6.load(cx.guard());
-        let back = self.leads_on(tables.leaf(p.rx_if(), asker.to_bits()));
-        if !self.limit.allow(p.rx_if(), cx.now()) {
-            return Err(LIMITED);
-        }
+        let back = self.leads_on(tables.leaf(p.rx_if(), about.packet.src().to_bits()));
         let mut message = [0; MAX_MESSAGE6];
-        let built = message6(cause, from, packet, labels, &mut message);
+        let built = message6(about.cause, from, bytes, labels, &mut message);
         let len = built.ok_or(FORBIDDEN)?.len();
         Ok(Answer { message, len, back, way_out: self.way_out6 })
     }
@@ -153,9 +151,12 @@ impl Node for MplsIcmpError {
         let packet = stack.payload();
         let len = p.total_len() - labels.len();
         let behind = stack.reached_bottom().then(|| ip_behind(packet, len)).flatten();
+        let LabelsChanged { popped, pushed } = p.meta().labels;
+        let came_with = (n + usize::from(popped)).saturating_sub(pushed.into());
+        let ends = if came_with > 1 { Ends::Elsewhere } else { Ends::Here };
         let built = match behind {
-            Some(IpBehind::V4(original)) => self.ip4(cx, &p, labels, &original),
-            Some(IpBehind::V6(original)) => self.ip6(cx, &p, labels, packet, &original),
+            Some(IpBehind::V4(original)) => self.ip4(cx, &p, labels, (original, ends)),
+            Some(IpBehind::V6(original)) => self.ip6(cx, &p, labels, packet, (original, ends)),
             None => Err(FORBIDDEN),
         };
         let Answer { message, len, back, way_out } = match built {
@@ -169,8 +170,7 @@ impl Node for MplsIcmpError {
             cx.count(NO_BUFFER, 1);
             return DROP;
         };
-        let LabelsChanged { popped, pushed } = p.meta().labels;
-        let along = match (n + usize::from(popped)).saturating_sub(pushed.into()) {
+        let along = match came_with {
             0 => false,
             1 => !back,
             _ => true,

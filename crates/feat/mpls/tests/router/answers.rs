@@ -117,6 +117,37 @@ fn what_is_too_long_behind_several_labels_is_answered_along_them() {
     lab.close();
 }
 
+/// RFC 1812 section 4.3.2.7: errors go to hosts, whatever label is in front of a packet.
+#[test]
+fn nothing_is_answered_to_a_broadcast_address() {
+    let mut lab = core();
+    lab.ok("set interface ip directed-broadcast test1 enable\n\
+            mpls local-label add 18 eos via 10.0.1.2 test1\n\
+            set interface mtu packet 1400 test1\nset interface mtu mpls 1400 test1");
+    let packet = |src, dst, label, ttl, len| {
+        let labelled = Packet::new().mpls(label).ttl(ttl).ipv4(src, dst).dont_fragment();
+        labelled.ttl(33).udp(1, 2).payload_len(len)
+    };
+    let (host, all) = (ip(1, 3), ip(1, 255));
+    for label in [16, 18] {
+        for (ttl, len) in [(1, 100), (9, 1450)] {
+            for (src, dst) in [(all, FAR), (host, all), (Ipv4Addr::BROADCAST, FAR)] {
+                let sent = lab.forward(0, &packet(src, dst, label, ttl, len), 1);
+                assert_eq!(sent, [], "{label} {ttl} {src} {dst}");
+            }
+            let answer = answer(&mut lab, &packet(host, FAR, label, ttl, len));
+            assert_eq!((answer.by, answer.to), (1, host_mac(1, 3)), "{label} {ttl}");
+            assert_eq!(read(&answer.rest).1, IpAddr::V4(host));
+        }
+    }
+    // Behind several labels, the address is a customer's, and may be that of a host.
+    let two = Packet::new().mpls(16).ttl(1).mpls(44).ttl(7).ipv4(all, FAR).udp(1, 2);
+    let sent = lab.forward(0, &two, 1);
+    assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
+    assert_eq!(left(&sent[0]).labels, [(17, 0, false, 254), (44, 0, true, 255)]);
+    lab.close();
+}
+
 /// A label that leads to a customer's link: the customer's packets are answered there, by the
 /// customer's table.
 #[test]

@@ -5,7 +5,7 @@ use super::Translator;
 use crate::config::INSIDE;
 use crate::direction::Direction;
 use crate::worker::{Fate, Nat};
-use thalweg_buffer::PktMut;
+use thalweg_buffer::{PktMut, SwIfIndex};
 use thalweg_graph::{NodeCx, Verdict};
 use thalweg_tables::flow::Found;
 use thalweg_wire::nat::packet::{Kind, Parsed};
@@ -61,9 +61,9 @@ impl Translator {
     }
 
     /// The verdict for a packet that is not translated though it has a session or goes outside.
-    pub(super) fn passes(&mut self, nat: &mut Nat, parsed: &Parsed) -> Verdict {
+    pub(super) fn passes(&mut self, nat: &mut Nat, of: SwIfIndex, parsed: &Parsed) -> Verdict {
         if let Some(datagram) = parsed.datagram {
-            self.remember(nat, datagram, Fate::Passed);
+            self.remember(nat, of, datagram, Fate::Passed);
         }
         Verdict::CONTINUE
     }

@@ -3,7 +3,7 @@
 
 use super::{Key, MAX_LIMIT, MAX_PENDING, NeighborTable, Place, Share, TableFull, place, side};
 use crate::Version;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thalweg_device::SwIfIndex;
 
 /// Maximum number of pending neighbours of a family on an interface: a scan of one subnet leaves
@@ -26,6 +26,54 @@ impl Share {
     pub(super) fn replaceable(&self) -> usize {
         self.heard.len() + self.needed.len()
     }
+
+    /// The numbers by which interfaces are ranked.
+    pub(super) fn sizes(&self) -> Sizes {
+        [self.pending.len(), self.heard.len(), self.replaceable()]
+    }
+}
+
+/// Numbers of neighbours of a share: pending, only heard, replaceable.
+pub(super) type Sizes = [usize; 3];
+
+/// Place of a number in [`Sizes`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rank {
+    Pending,
+    Heard,
+    Replaceable,
+}
+
+/// The interfaces of a family by each of their [`Sizes`] that is not zero.
+#[derive(Default)]
+pub(super) struct Ranks([BTreeSet<(usize, SwIfIndex)>; 3]);
+
+impl Ranks {
+    /// Follows a change of an interface's share.
+    pub(super) fn change(&mut self, of: SwIfIndex, before: Sizes, after: Sizes) {
+        for ((all, before), after) in self.0.iter_mut().zip(before).zip(after) {
+            if before == after {
+                continue;
+            }
+            all.remove(&(before, of));
+            if after > 0 {
+                all.insert((after, of));
+            }
+        }
+    }
+
+    /// Returns the interface that has most, and how many.
+    pub(super) fn largest(&self, by: Rank) -> Option<(usize, SwIfIndex)> {
+        self.0[by as usize].last().copied()
+    }
+}
+
+/// Shares in which a neighbour is looked for that makes room.
+#[derive(Clone, Copy)]
+enum Within {
+    Interface,
+    Family,
+    All,
 }
 
 impl NeighborTable {
@@ -37,11 +85,8 @@ impl NeighborTable {
         let at = if pending(&place(key)) >= PENDING_PER_INTERFACE {
             Some(place(key))
         } else if self.sides[family.index()].incomplete >= MAX_PENDING {
-            self.shares
-                .keys()
-                .copied()
-                .filter(|at| at.1 == family)
-                .max_by_key(|at| (pending(at), at.0))
+            let most = self.sides[family.index()].ranks.largest(Rank::Pending);
+            most.map(|(_, sw_if)| (sw_if, family))
         } else {
             return;
         };
@@ -72,13 +117,13 @@ impl NeighborTable {
             let config = side.config;
             let own = self.shares.get(&place(key)).map_or(0, |s| s.resolved);
             let (oldest, full) = if own >= config.interface_limit {
-                let own = |at: &Place| *at == place(key);
-                (self.replaced_by(key, reason, own), TableFull::Interface(config.interface_limit))
+                let found = self.replaced_by(key, reason, Within::Interface);
+                (found, TableFull::Interface(config.interface_limit))
             } else if side.resolved >= config.limit {
-                let own = |at: &Place| at.1 == family;
-                (self.replaced_by(key, reason, own), TableFull::Family(config.limit))
+                let found = self.replaced_by(key, reason, Within::Family);
+                (found, TableFull::Family(config.limit))
             } else if self.sides.iter().map(|s| s.resolved).sum::<usize>() >= MAX_LIMIT {
-                (self.replaced_by(key, reason, |_| true), TableFull::All)
+                (self.replaced_by(key, reason, Within::All), TableFull::All)
             } else {
                 return Ok(());
             };
@@ -92,21 +137,37 @@ impl NeighborTable {
         }
     }
 
+    /// Returns the largest share.
+    fn largest(&self, key: Key, within: Within, by: Rank) -> Option<(Place, &Share)> {
+        let of = |family: Version| {
+            let (size, sw_if) = self.sides[family.index()].ranks.largest(by)?;
+            Some((size, (sw_if, family)))
+        };
+        let at = match within {
+            Within::Interface => place(key),
+            Within::Family => of(Version::of_ip(key.1))?.1,
+            Within::All => {
+                let all = Version::ALL.into_iter().filter_map(of);
+                all.max_by_key(|(size, at)| (*size, at.0))?.1
+            }
+        };
+        Some((at, self.shares.get(&at)?))
+    }
+
     /// Returns the neighbour in some of the interfaces that makes room for a new one. A neighbour
     /// that is only heard gives way to those that answer (RFC 6583 section 7), an interface with
     /// more neighbours to one with fewer; static ones never do.
-    fn replaced_by(&self, key: Key, reason: Reason, of: impl Fn(&Place) -> bool) -> Option<Key> {
+    fn replaced_by(&self, key: Key, reason: Reason, within: Within) -> Option<Key> {
         let recycle = self.sides[side(key)].config.recycle;
         let own = self.shares.get(&place(key)).map_or(0, Share::replaceable);
-        let all = || self.shares.iter().filter(|(at, _)| of(at));
-        let is_larger = |at: &Place, s: &Share| *at != place(key) && s.replaceable() > own;
-        let (at, most) = all().max_by_key(|(at, s)| (s.heard.len(), at.0))?;
-        if let Some((_, ip)) = most.heard.first()
+        let is_larger = |at: Place, s: &Share| at != place(key) && s.replaceable() > own;
+        if let Some((at, most)) = self.largest(key, within, Rank::Heard)
+            && let Some((_, ip)) = most.heard.first()
             && (recycle || reason > Reason::Heard || is_larger(at, most))
         {
             return Some((at.0, *ip));
         }
-        let (at, most) = all().max_by_key(|(at, s)| (s.replaceable(), at.0))?;
+        let (at, most) = self.largest(key, within, Rank::Replaceable)?;
         let gives_way = match reason {
             Reason::Heard => false,
             Reason::Awaited => is_larger(at, most),

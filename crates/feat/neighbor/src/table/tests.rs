@@ -1,4 +1,4 @@
-use super::room::PENDING_PER_INTERFACE;
+use super::room::{PENDING_PER_INTERFACE, Rank};
 use super::*;
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
@@ -445,6 +445,12 @@ fn check(t: &NeighborTable) {
         assert_eq!(sum(|s| s.resolved), side.resolved);
         assert_eq!(sum(Share::replaceable), side.by_age.len());
         shares += sum(|s| usize::from(s.pending.len() + s.resolved > 0));
+        // The largest share is found without a look at the others.
+        for by in [Rank::Pending, Rank::Heard, Rank::Replaceable] {
+            let sizes = t.shares.iter().filter(|((_, f), _)| *f == family);
+            let sizes = sizes.map(|((sw_if, _), share)| (share.sizes()[by as usize], *sw_if));
+            assert_eq!(side.ranks.largest(by), sizes.filter(|(size, _)| *size > 0).max());
+        }
     }
     assert_eq!(shares, t.shares.len(), "no share is empty");
     for e in t.entries.values() {

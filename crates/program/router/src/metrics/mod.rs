@@ -39,6 +39,9 @@ pub static FEATURE: Feature = Feature {
 
 /// Time after which a client that waits for the main thread gets an error.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Time after which a name is looked up again that was not found at the start, or whose address was
+/// not there.
+const AGAIN: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 /// Figures younger than this are served again, so that the main thread's load does not grow with
 /// the number of clients.
 const FRESH: Duration = Duration::from_millis(20);
@@ -72,7 +75,8 @@ impl Metrics {
     }
 }
 
-/// Serves metrics at `address` by default. A name is looked up meanwhile, which may take seconds.
+/// Serves metrics at `address` by default. A name is looked up meanwhile, which may take seconds,
+/// and again until it is found: at the start of a machine, its resolver may come later.
 ///
 /// # Errors
 /// If the address is in use, or invalid.
@@ -83,23 +87,39 @@ pub fn start(c: &mut Control, address: &str) -> Result<(), HttpError> {
         return listen(c, Some((address.to_owned(), resolve(address)?)));
     }
     tracing::info!("metrics: looking up `{host}'");
-    let (remote, name) = (c.remote(), address.to_owned());
-    let look_up = move || {
-        let found = resolve(&name);
+    Ok(look_up(c, address.to_owned(), resolve, false)?)
+}
+
+/// Resolves `host:port`.
+type Resolver = fn(&str) -> Result<Vec<SocketAddr>, HttpError>;
+
+/// Looks a name up in a thread, then serves metrics there. `failed`: it was in vain before, which
+/// the log says once.
+fn look_up(c: &mut Control, name: String, resolver: Resolver, failed: bool) -> std::io::Result<()> {
+    let remote = c.remote();
+    let task = move || {
+        let found = resolver(&name);
         remote.submit(move |c| {
             // A command may have chosen another one meanwhile.
-            let is_chosen = c.state::<Metrics>().borrow().is_chosen;
-            let done = found.and_then(|all| match is_chosen {
-                true => Ok(()),
-                false => listen(c, Some((name, all))),
-            });
-            if let Err(e) = done {
-                tracing::error!("metrics: {e}; `metrics listen' serves them elsewhere");
+            if c.state::<Metrics>().borrow().is_chosen {
+                return;
             }
+            let Err(e) = found.and_then(|all| listen(c, Some((name.clone(), all)))) else { return };
+            if !failed {
+                let seconds = AGAIN.as_secs();
+                tracing::error!(
+                    "metrics: {e}; tried again each {seconds} s; `metrics listen' serves them \
+                     elsewhere"
+                );
+            }
+            c.after(AGAIN, move |c| {
+                if let Err(e) = look_up(c, name, resolver, true) {
+                    tracing::error!("metrics: {e}");
+                }
+            });
         });
     };
-    std::thread::Builder::new().name("metrics-name".into()).spawn(look_up)?;
-    Ok(())
+    std::thread::Builder::new().name("metrics-name".into()).spawn(task).map(drop)
 }
 
 /// Resolves `host:port`. Asking for a name may take seconds: not for the main thread.
@@ -180,6 +200,45 @@ impl Pages {
         let figures = Arc::new(replies.recv_timeout(PATIENCE).ok()?);
         self.last = Some((Instant::now(), figures.clone()));
         Some(figures)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use thalweg_buffer::PoolConfig;
+    use thalweg_graph::EngineConfig;
+
+    /// Look-ups before a name is found.
+    const IN_VAIN: u32 = 3;
+
+    fn late(_: &str) -> Result<Vec<SocketAddr>, HttpError> {
+        static ASKED: AtomicU32 = AtomicU32::new(0);
+        match ASKED.fetch_add(1, Ordering::Relaxed) {
+            0..IN_VAIN => Err(HttpError::Listen {
+                address: "late".into(),
+                source: std::io::Error::other("no such host"),
+            }),
+            _ => Ok(vec![([127, 0, 0, 1], 0).into()]),
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_found_is_looked_up_again() {
+        let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
+        let config = EngineConfig { pool, ..EngineConfig::default() };
+        let mut c = Control::new(config).expect("an engine");
+        thalweg_engine::start(&mut c, crate::features::FEATURES).expect("a graph");
+        look_up(&mut c, "late:0".into(), late, false).expect("a thread");
+        let begun = Instant::now();
+        while c.state::<Metrics>().borrow().listen().is_none() {
+            assert!(begun.elapsed() < thalweg_testkit::WAIT_LIMIT);
+            c.run_once(Some(Duration::from_millis(5)));
+        }
+        assert_eq!(c.state::<Metrics>().borrow().listen(), Some("late:0"));
+        c.shut_down();
     }
 }
 

@@ -92,6 +92,10 @@ fn list(cores: &[usize]) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
+/// Buffers for a worker: of the default pool for 32, a half is in the caches of workers, and a half
+/// may be on its way to one that stands still.
+const BUFFERS_PER_WORKER: usize = 512;
+
 /// The engine's layout, and remarks for the log.
 ///
 /// # Errors
@@ -103,8 +107,17 @@ pub fn engine(
     let mut notes = Vec::new();
     let (main_core, workers) = threads(&config.cpu, cores, &mut notes)?;
     let default = PoolConfig::default();
+    let usual = default.buffers.max(workers.len() * BUFFERS_PER_WORKER);
+    let buffers = config.buffers.buffers_per_numa.map_or(usual, |n| n as usize);
+    if buffers < workers.len() * BUFFERS_PER_WORKER {
+        let workers = workers.len();
+        notes.push(format!(
+            "buffers {{ buffers-per-numa {buffers} }}: few for {workers} workers: one that stands \
+             still can leave the others without buffers; the default is {usual}"
+        ));
+    }
     let pool = PoolConfig {
-        buffers: config.buffers.buffers_per_numa.map_or(default.buffers, |n| n as usize),
+        buffers,
         data_size: config.buffers.default_data_size.map_or(default.data_size, |n| n as usize),
         page_size: match config.buffers.page_size {
             PageSize::Default => None,
@@ -250,6 +263,26 @@ mod tests {
         let pool = pool.unwrap().pool;
         assert_eq!((pool.buffers, pool.data_size, pool.page_size), (4096, 4096, Some(2 << 20)));
         assert_eq!(lay_out("").unwrap().pool.page_size, None);
+    }
+
+    #[test]
+    fn buffers_grow_with_the_workers() {
+        let online: Vec<usize> = (0..256).collect();
+        let cores = Cores { allowed: online.clone(), online };
+        let laid_out = |text: &str| {
+            let (config, _) = StartupConfig::parse_file("startup.conf", text).unwrap();
+            let (engine, notes) = engine(&config, &cores).unwrap();
+            (engine.pool.buffers, notes)
+        };
+        for (workers, buffers) in [(1, 16_384), (32, 16_384), (64, 32_768), (255, 130_560)] {
+            let (found, notes) = laid_out(&format!("cpu {{ workers {workers} }}"));
+            assert_eq!((found, notes), (buffers, Vec::new()), "{workers}");
+        }
+        let (found, notes) = laid_out("cpu { workers 64 } buffers { buffers-per-numa 16384 }");
+        assert_eq!(found, 16_384);
+        let text = "buffers { buffers-per-numa 16384 }: few for 64 workers: one that stands still \
+                    can leave the others without buffers; the default is 32768";
+        assert_eq!(notes, [text]);
     }
 
     #[test]
