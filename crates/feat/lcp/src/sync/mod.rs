@@ -78,6 +78,8 @@ struct Known {
     labels: Option<bool>,
     addresses: BTreeSet<Prefixed>,
     link_local: Option<IpAddr>,
+    /// Further link-local addresses, such as a virtual router's.
+    more_link_locals: BTreeSet<IpAddr>,
     /// The link that a VLAN link is on.
     lower: Option<Lower>,
 }

@@ -103,7 +103,10 @@ pub(super) fn known(
     lower: Option<Lower>,
 ) -> Known {
     let usual = |a: &&LinkAddress| a.scope != OF_HOST && !is_link_local(a.ip);
-    let local = |a: &&LinkAddress| is_link_local(a.ip) && a.is_usable();
+    let locals = || addresses.iter().filter(|a| is_link_local(a.ip) && a.is_usable());
+    // A virtual router's has no subnet.
+    let own = locals().find(|a| a.prefix_length < 128).or_else(|| locals().next());
+    let link_local = own.map(|a| a.ip);
     Known {
         up: link.is_up(),
         mtu: link.mtu,
@@ -111,7 +114,8 @@ pub(super) fn known(
         vrf,
         labels: None,
         addresses: addresses.iter().filter(usual).map(prefixed).collect(),
-        link_local: addresses.iter().find(local).map(|a| a.ip),
+        link_local,
+        more_link_locals: locals().map(|a| a.ip).filter(|ip| Some(*ip) != link_local).collect(),
         lower,
     }
 }
