@@ -15,7 +15,7 @@
 //! | labelled packets taken | with `lcp-sync` | always |
 //! | addresses | with `lcp-sync` | always, as ones that were found: no part of the configuration |
 //! | IPv6 link-local address | never | always |
-//! | VRF | never | always, if the interface has no written addresses |
+//! | VRF | never | always, with the written addresses |
 //! | neighbours | another MAC address | those that the interface has not written |
 //!
 //! Settings and addresses that an interface refuses are tried again when something changes that may

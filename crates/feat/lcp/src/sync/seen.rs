@@ -212,7 +212,7 @@ fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
     virtuals::publish(c, phy);
 }
 
-/// Moves the interface to the table of its twin's VRF.
+/// Moves the interface to the table of its twin's VRF, with the addresses that a user has written.
 fn set_vrf(c: &mut Control, phy: SwIfIndex, before: Option<u32>, now: Option<u32>) {
     let table = TableId(now.unwrap_or(0));
     let is_met = c.state::<Ip<u32>>().borrow().table_of(phy) == table
@@ -232,7 +232,7 @@ fn move_to<A: thalweg_tables::Address>(
         return Ok(());
     }
     thalweg_feat_ip::need_table::<A>(c, table).map_err(|e| e.to_string())?;
-    address::set_table::<A>(c, phy, table).map_err(|e| e.to_string())
+    address::move_to_table::<A>(c, phy, table).map_err(|e| e.to_string())
 }
 
 /// The twin is gone: what the interface has from it goes; what was written stays. `has_lower`: the
