@@ -743,7 +743,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("set trace timestamp-format", "how traces are printed"),
     ("set clock adjust", "moves a clock, which begins again with the router"),
     ("test ", "tests something, once"),
-    ("lcp param", "words of VPP that change nothing"),
+    ("lcp param", "words of VPP, of which `off' is what holds"),
     ("buffer metadata tracking", "answers that there is none"),
     ("debug ", "answers that there is nothing"),
     ("event-logger ", "answers that there is none"),
