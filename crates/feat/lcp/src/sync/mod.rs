@@ -534,6 +534,11 @@ pub(crate) fn has_started(c: &Control) -> bool {
     c.state::<Sync>().borrow().started
 }
 
+/// Returns how many settings and addresses of its twin an interface does not take now.
+pub fn not_taken(c: &Control, phy: SwIfIndex) -> usize {
+    refused(c, phy).len()
+}
+
 /// Returns the namespaces with twins.
 pub fn namespaces(c: &Control) -> Vec<NamespaceView> {
     let sync = c.state::<Sync>();
