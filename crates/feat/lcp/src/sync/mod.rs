@@ -9,7 +9,7 @@
 //!
 //! | | interface to twin | twin to interface |
 //! | --- | --- | --- |
-//! | carrier | always | never |
+//! | carrier, speed | always | never |
 //! | MAC address | always | always |
 //! | state, MTU | with `lcp-sync` | always |
 //! | labelled packets taken | with `lcp-sync` | always |
@@ -291,13 +291,17 @@ fn pair(c: &Control, phy: SwIfIndex) -> Option<Pair> {
     c.state::<Pairs>().borrow().of_phy(phy).cloned()
 }
 
-/// Gives the twin of an interface the carrier that its link has.
+/// Gives the twin of an interface the carrier and the speed that its link has.
 fn follow_link(c: &Control, phy: SwIfIndex) {
     // In the kernel the carrier of a VLAN link follows that of the link below.
     let Some(pair) = pair(c, phy).filter(|p| !matches!(p.made, Made::Vlan { .. })) else { return };
     let Ok(view) = interface::view(c, phy) else { return };
     if let Err(e) = tap::set_carrier(c, pair.host, view.link_up) {
         tracing::warn!("{}: {e}", view.name);
+    }
+    let mbits = view.speed_kbps / 1000;
+    if mbits > 0 {
+        tap::set_speed(c, pair.host, mbits);
     }
 }
 
