@@ -6,6 +6,8 @@ import subprocess
 from lab import NONE, Case
 
 LLDP, ISIS = 0x88CC, 0x83
+# Types of twins, and the flag of a TAP that is a TUN device.
+TYPE_TAP, TYPE_TUN, TUN = 0, 1, 16
 
 
 def link(name):
@@ -70,6 +72,52 @@ class Pairs(Case):
         (one,) = self.pairs()
         self.assertEqual((one.host_if_name, one.vif_index), ("twin0", before["twin0"]))
         self.assertIsNone(link("twin1"))
+
+    def test_a_replacement_makes_again_what_is_elsewhere(self):
+        words = ["unshare", "--net", "sh", "-c", "echo; exec cat"]
+        child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(child.communicate)
+        child.stdout.readline()
+        elsewhere = f"pid:{child.pid}"
+
+        def make(netns):
+            request = {"is_add": True, "sw_if_index": self.phy, "host_if_name": "twin0", "netns": netns}
+            return self.ok(self.api.lcp_itf_pair_add_del_v3(**request)).vif_index
+
+        before = make("")
+        for netns, is_kept in (("", True), (elsewhere, False), (elsewhere, True), ("", False)):
+            self.ok(self.api.lcp_itf_pair_replace_begin())
+            now = make(netns)
+            self.ok(self.api.lcp_itf_pair_replace_end())
+            (one,) = self.pairs()
+            self.assertEqual((one.netns, one.vif_index), (netns, now))
+            self.assertEqual(link("twin0") is None, netns == elsewhere)
+            if is_kept:
+                self.assertEqual(now, before)
+            before = now
+
+    def test_an_interface_without_ethernet_has_a_tun_device(self):
+        made = self.ok(self.api.tap_create_v3(id=NONE, use_random_mac=True, tap_flags=TUN))
+        index = made.sw_if_index
+        self.addCleanup(lambda: self.api.tap_delete_v2(sw_if_index=index))
+        request = {"is_add": True, "sw_if_index": index, "host_if_name": "twin0"}
+        refused = self.api.lcp_itf_pair_add_del_v3(host_if_type=TYPE_TAP, **request)
+        self.assertEqual(refused.retval, -73)
+        refused = self.api.lcp_itf_pair_add_del_v3(
+            is_add=True, sw_if_index=self.phy, host_if_name="twin1", host_if_type=TYPE_TUN
+        )
+        self.assertEqual(refused.retval, -73)
+        reply = self.ok(self.api.lcp_itf_pair_add_del_v3(host_if_type=TYPE_TUN, **request))
+        (one,) = self.pairs()
+        self.assertEqual((int(one.host_if_type), one.vif_index), (TYPE_TUN, reply.vif_index))
+        self.assertEqual(link("twin0")["link_type"], "none")
+        for replaced in (True, False):
+            self.ok(self.api.lcp_itf_pair_replace_begin())
+            if replaced:
+                again = self.ok(self.api.lcp_itf_pair_add_del_v3(host_if_type=TYPE_TUN, **request))
+                self.assertEqual(again.vif_index, reply.vif_index)
+            self.ok(self.api.lcp_itf_pair_replace_end())
+        self.assertEqual((self.pairs(), link("twin0")), ([], None))
 
     def test_the_namespace_for_all(self):
         self.ok(self.api.lcp_default_ns_set(netns="no-such-one"))

@@ -1,5 +1,6 @@
 """The real vppcfg: check, dump, plan and apply, with files that `thalweg config` accepts, too."""
 
+import json
 import logging
 import multiprocessing
 import os
@@ -95,14 +96,16 @@ bridgedomains:
 sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
-# TAPs, one of them bridged.
+# TAPs, one of them bridged, and twins of ports and of a loopback.
 TAPPED = """
 interfaces:
-  host-va: {mtu: 1500}
+  host-va: {mtu: 1500, lcp: xe0, addresses: [192.0.2.1/24, "2001:db8:2::1/64"]}
   host-vb: {mtu: 1500}
-  pg0: {mtu: 1500}
+  pg0: {mtu: 1500, lcp: xe1, mac: 02:00:5e:00:00:09}
   pg1: {mtu: 1500}
   tap7: {mtu: 1400}
+loopbacks:
+  loop0: {lcp: lo0, addresses: [10.255.0.1/32]}
 taps:
   tap7:
     host: {name: vpp7, mac: 02:00:5e:00:00:07, mtu: 1400}
@@ -295,23 +298,24 @@ STAND_INS = {
 
 
 def example():
-    """The document that comes with vppcfg, on our ports, without bonds, taps, VXLAN, access lists
-    and Linux control plane."""
+    """The document that comes with vppcfg, on our ports, without bonds, VXLAN, access lists and
+    twins of sub-interfaces, for which not every kernel has VLAN links."""
     path = os.path.join(os.path.dirname(vppcfg.__file__), "example.yaml")
     with open(path, encoding="utf-8") as file:
         text = file.read()
     for port, ours in STAND_INS.items():
         text = text.replace(port, ours)
     whole = yaml.safe_load(text)
-    document = {k: whole[k] for k in ("interfaces", "loopbacks", "bridgedomains", "sflow")}
-    missing = ("vxlan_tunnel1", "tap101")
+    document = {k: whole[k] for k in ("interfaces", "loopbacks", "bridgedomains", "taps", "sflow")}
+    missing = ("vxlan_tunnel1",)
     for name in missing:
         del document["interfaces"][name]
     for domain in document["bridgedomains"].values():
         domain["interfaces"] = [i for i in domain["interfaces"] if i not in missing]
     for qualities in (*document["interfaces"].values(), *document["loopbacks"].values()):
-        for some in (qualities, *qualities.get("sub-interfaces", {}).values()):
-            some.pop("lcp", None), some.pop("device-type", None)
+        qualities.pop("device-type", None)
+        for some in qualities.get("sub-interfaces", {}).values():
+            some.pop("lcp", None)
     # vppcfg wants a word about every port.
     document["interfaces"].update({"host-va": {}, "host-vb": {}})
     return document
@@ -519,13 +523,16 @@ class Vppcfg(unittest.TestCase):
     def test_its_own_example_leads_there_and_back(self):
         document = example()
         parts = [{k: document[k] for k in kinds} for kinds in (
-            ("interfaces", "sflow"),
-            ("interfaces", "loopbacks", "bridgedomains", "sflow"),
+            ("interfaces", "taps", "sflow"),
+            ("interfaces", "loopbacks", "bridgedomains", "taps", "sflow"),
         )]
         parts.append({**document, "interfaces": {
             name: {k: v for k, v in qualities.items() if k != "sub-interfaces"}
             for name, qualities in document["interfaces"].items()
         }, "bridgedomains": {"bd11": document["bridgedomains"]["bd11"]}})
+        for bridge in ("br0", "br1"):
+            run("ip", "link", "add", bridge, "type", "bridge")
+            self.addCleanup(run, "ip", "link", "del", bridge)
         machine = self.machine()
         more = "".join(f"create packet-generator interface pg{n}\n" for n in (2, 3, 4))
         # Users of MPLS make its table first, like with VPP.
@@ -536,6 +543,11 @@ class Vppcfg(unittest.TestCase):
             by_vppcfg("check", "-c", path)
             run(PROGRAM, "config", "check", path)
             self.assertNotEqual(commands(self.reach(machine, path)), [])
+        twins = json.loads(machine.show("lcp", "|", "json"))["pairs"]
+        self.assertEqual(
+            {(pair["phy"], pair["name"]) for pair in twins},
+            {("pg0", "ice12-0-0"), ("pg2", "bond0"), ("loop0", "lo0"), ("loop1", "bvi1"), ("loop11", "bvi11")},
+        )
         # Thalweg gets there by itself, too, and vppcfg finds nothing left to do.
         for part in parts:
             machine = self.machine()

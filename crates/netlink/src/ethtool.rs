@@ -9,6 +9,7 @@ use crate::wire::{Attributes, Generic, Writer};
 const NAME: &str = "ethtool";
 const VERSION: u8 = 1;
 const MSG_LINKMODES_GET: u8 = 4;
+const MSG_LINKMODES_SET: u8 = 5;
 const MSG_FEATURES_SET: u8 = 12;
 
 /// The request's header has this number in each message.
@@ -46,6 +47,22 @@ pub fn link_modes(index: u32) -> (Option<u32>, Option<u8>) {
         }
     });
     (speed, duplex)
+}
+
+/// Sets the speed in Mb/s that a device of this thread's network namespace says it has, such as a
+/// TAP, whose driver knows none.
+///
+/// # Errors
+/// If there is no such device, its speed is not to be set, or the kernel has no ethtool over
+/// netlink (before 5.6).
+pub fn set_speed(index: u32, mbits: u32) -> io::Result<()> {
+    let fill = |w: &mut Writer<'_>| {
+        w.nest(HEADER, |w| {
+            w.u32(HEADER_DEV_INDEX, index).u32(HEADER_FLAGS, FLAG_OMIT_REPLY);
+        });
+        w.u32(LINKMODES_SPEED, mbits);
+    };
+    ask(MSG_LINKMODES_SET, fill, |_| {})
 }
 
 /// Switches features of a device of this thread's network namespace on or off, by the names that
@@ -93,6 +110,7 @@ mod tests {
     #[test]
     fn devices_that_are_not_there_are_refused() {
         assert_eq!(link_modes(i32::MAX as u32), (None, None));
+        assert!(set_speed(i32::MAX as u32, 1000).is_err());
         assert!(set_features("no-such-dev", [("rx-gro", true)].into_iter()).is_err());
     }
 }

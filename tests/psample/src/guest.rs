@@ -1,5 +1,6 @@
 //! The guest's part: the first process of a machine that has nothing else, and the scenarios.
 
+use crate::kept::kept;
 use crate::lsps::lsps;
 use crate::twins::twins;
 use crate::vlans::vlans;
@@ -49,6 +50,7 @@ pub(crate) fn main() -> ExitCode {
         machine.kernel_samples()?;
         vlans()?;
         twins()?;
+        kept()?;
         lsps()?;
         machine.end()?;
         kernel_drops()?;

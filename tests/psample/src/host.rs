@@ -19,7 +19,7 @@ const QEMU: &str = "qemu-system-x86_64";
 /// Kernels to look for, the smallest first.
 const KERNELS: [&str; 2] = ["linux-image-cloud-amd64", "linux-image-amd64"];
 /// Programs of the host's that the guest calls.
-const PROGRAMS: [&str; 4] = ["ip", "tc", "setpriv", "ping"];
+const PROGRAMS: [&str; 5] = ["ip", "tc", "setpriv", "ping", "bash"];
 /// Daemons of FRRouting, which has models of its configuration, and a group.
 const FRR: [&str; 4] = ["zebra", "staticd", "ospfd", "ldpd"];
 const FRR_DIR: &str = "/usr/lib/frr";

@@ -9,6 +9,7 @@
 mod archive;
 mod guest;
 mod host;
+mod kept;
 mod labels;
 mod lsps;
 mod twins;

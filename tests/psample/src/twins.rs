@@ -243,22 +243,36 @@ impl Lab {
         plane.ip("link set e0.40 up")?;
         self.reaches(40)?;
         plane.ip("link set e0.40 master red")?;
-        let in_table = |table: u32| {
-            wait_until_seen(LIMIT, &format!("host-ra.40 in table {table}"), || {
-                let shown = cli(&format!("show ip fib table {table} 10.40.0.1/32"));
+        let in_table = |net: &str, table: u32| {
+            let name = format!("host-ra.{net}");
+            wait_until_seen(LIMIT, &format!("{name} in table {table}"), || {
+                let shown = cli(&format!("show ip fib table {table} 10.{net}.0.1/32"));
                 let shown = shown.map_err(|e| format!("{e:#}"))?;
-                if shown.contains("host-ra.40") { Ok(()) } else { Err(shown) }
+                if shown.contains(&name) { Ok(()) } else { Err(shown) }
             })
         };
-        in_table(100)?;
+        in_table("40", 100)?;
         let quick = PingOptions { count: 1, ..PingOptions::default() };
         wait_until_seen(LIMIT, "the router to answer in the VRF", || {
             let got = ping(&self.far, [10, 40, 0, 1], &quick).map_err(|e| format!("{e:#}"))?;
             if got.received > 0 { Ok(()) } else { Err(got.text) }
         })?;
         plane.ip("link set e0.40 nomaster")?;
-        in_table(0)?;
+        in_table("40", 0)?;
         self.reaches(40)?;
+        // The usual case: the address is written, and `lcp-sync' has given it to the twin.
+        plane.ip("link set e0.10 master red")?;
+        in_table("10", 100)?;
+        self.until_twin("e0.10", &["10.10.0.1/24", "master red"])?;
+        wait_until_seen(LIMIT, "the router to answer by its written address", || {
+            let got = ping(&self.far, [10, 10, 0, 1], &quick).map_err(|e| format!("{e:#}"))?;
+            if got.received > 0 { Ok(()) } else { Err(got.text) }
+        })?;
+        let shown = cli("show lcp")?;
+        ensure!(!shown.contains("does not take"), "{shown}");
+        plane.ip("link set e0.10 nomaster")?;
+        in_table("10", 0)?;
+        self.reaches(10)?;
         plane.ip("link delete red")?;
         passed("an interface follows its twin into a VRF, and out of it");
         Ok(())

@@ -124,6 +124,53 @@ lab_test! {
         Ok(())
     }
 
+    /// With `osIndex = on` an interface has the number that its twin has in Linux, and one without
+    /// a twin its own above `ifOffset`; without any twin all have their own.
+    fn interfaces_have_the_numbers_of_their_twins() {
+        let lab = Lab::new()?;
+        let collector = Collector::listen(&lab.router)?;
+        let dir = tempfile::tempdir()?;
+        let file = dir.path().join("hsflowd.conf");
+        fs::write(&file, "sflow {\n polling = 0 agentIP = 10.10.1.1\n collector { ip = 127.0.0.1 }\n \
+                          psample { group = 1 egress = on }\n vpp { osIndex = on }\n}\n")?;
+        let mut agent = lab.router.command(thalweg()?).args(["agent", "-f"]).arg(&file).spawn()?;
+        await_stderr(&mut agent, "counters: listening")?;
+        let router = Router::start(&lab.router, &host_pair().commands(
+            "lcp create host-eth0 host-if twin0
+             sflow netlink enable
+             sflow polling-interval 1
+             sflow enable host-eth0
+             sflow enable host-eth1",
+        ))?;
+        let own = |name: &str| -> Result<u32> {
+            let shown = router.json(&format!("show interface {name}"))?;
+            Ok(u32::try_from(shown[0]["index"].as_u64().context("a number")?)?)
+        };
+        let numbered = |wanted: [(&str, u32); 2]| {
+            let mut seen = HashMap::new();
+            collector.receive(WAIT_LIMIT, &format!("{wanted:?}"), |bytes| {
+                for sample in Datagram::parse(bytes)?.samples() {
+                    let Sample::Counters(sample) = sample? else { continue };
+                    for record in sample.records {
+                        if let CounterRecord::PortName(port) = record? {
+                            seen.insert(port.name.to_str().into_owned(), sample.source);
+                        }
+                    }
+                }
+                let is = |(name, n): &(&str, u32)| seen.get(*name) == Some(&DataSource::interface(*n));
+                Ok(wanted.iter().all(is).then_some(()))
+            })
+        };
+        let twin = lab.router.link("twin0")?.index;
+        let (first, second) = (own("host-eth0")?, own("host-eth1")?);
+        ensure!(![first, second].contains(&twin), "{twin}, {first} and {second} must differ");
+        numbered([("host-eth0", twin), ("host-eth1", second + 1_000_000_000)])?;
+        router.cli("lcp delete host-eth0")?;
+        numbered([("host-eth0", first), ("host-eth1", second)])?;
+        router.stop()?;
+        agent.stop(WAIT_LIMIT)?.success().map(drop)
+    }
+
     /// A mistake in the file is reported with its place.
     fn the_agent_says_what_is_wrong_with_its_file() {
         let lab = Lab::new()?;

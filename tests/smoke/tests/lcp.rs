@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::net::IpAddr;
 use thalweg_smoke::{Bird, Config, Frr, RawLink, Router};
 use thalweg_testkit::{
     IperfOptions, LinkOptions, Netns, PingOptions, WAIT_LIMIT, iperf3, lab_test, ping, veth,
@@ -179,6 +180,69 @@ lab_test! {
             ensure!(ns.snmp()?["Tcp.InErrs"] == 0, "{}: TCP input errors", ns.label());
         }
         ensure!(punted(&router, "tcp", "passed")? > 0);
+        router.stop().map(drop)
+    }
+
+    /// An interface without Ethernet frames has a TUN device: pings, and TCP both ways, of both
+    /// versions; what is saved makes the same pair.
+    fn a_tun_device_has_a_twin() {
+        let edge = Edge::new()?;
+        let mut router = edge.start()?;
+        let (peer, plane) = (edge.peer.descriptor_path(), edge.plane.descriptor_path());
+        for line in [
+            format!("create tap id 3 tun host-if-name ppp0 host-ns {}", peer.display()),
+            "set interface ip address tun3 10.4.0.1/24".into(),
+            "set interface ip address tun3 fd04::1/64".into(),
+            "set interface state tun3 up".into(),
+            format!("lcp create tun3 host-if t3 netns {} tun", plane.display()),
+        ] {
+            router.cli(&line).with_context(|| line)?;
+        }
+        let files = tempfile::tempdir()?;
+        let saved = |router: &Router, name: &str| -> Result<String> {
+            let file = files.path().join(name);
+            router.cli(&format!("config save {}", file.display()))?;
+            Ok(std::fs::read_to_string(&file)?)
+        };
+        let first = saved(&router, "first.yaml")?;
+        ensure!(first.contains("lcp-tun: true"), "{first}");
+        for round in 0..2 {
+            wait_until_seen(WAIT_LIMIT, "the TUN device", || {
+                let shown = edge.plane.ip("-br address show dev t3")?;
+                let addresses = ["10.4.0.1/24", "fd04::1/64"];
+                ensure!(addresses.iter().all(|ip| shown.contains(ip)), "{shown}");
+                edge.peer.ip("link show dev ppp0").map(drop)
+            })?;
+            let shown = router.cli("show lcp")?;
+            ensure!(shown.contains(" t3 ") && shown.contains("type tun"), "{shown}");
+            edge.peer.ip("link set ppp0 up")?;
+            for address in ["10.4.0.2/24", "fd04::2/64"] {
+                edge.peer.ip(&format!("address replace {address} dev ppp0"))?;
+            }
+            for (us, them) in [("10.4.0.1", "10.4.0.2"), ("fd04::1", "fd04::2")] {
+                let (us, them): (IpAddr, IpAddr) = (us.parse()?, them.parse()?);
+                let pings = PingOptions::default();
+                ping(&edge.peer, us, &pings)?.all_answered().context("the router")?;
+                ping(&edge.plane, them, &pings)?.all_answered().context("the twin")?;
+                for reverse in [false, true] {
+                    let options = IperfOptions { reverse, ..IperfOptions::default() };
+                    let result = iperf3(&edge.peer, &edge.plane, us, &options)?;
+                    ensure!(result.bits_per_s > 1e6, "{us}, reverse {reverse}: {result:?}");
+                }
+            }
+            for ns in [&edge.peer, &edge.plane] {
+                ensure!(ns.snmp()?["Tcp.InErrs"] == 0, "{}: TCP input errors", ns.label());
+            }
+            if round == 0 {
+                // A new router makes it from what is saved.
+                router.stop()?;
+                let config = Config::empty().keeps(&files.path().join("first.yaml"));
+                router = Router::start(&edge.router, &config)?;
+            }
+        }
+        ensure!(saved(&router, "second.yaml")? == first);
+        router.cli("lcp delete tun3")?;
+        ensure!(!edge.plane.ip("-br link")?.contains("t3"));
         router.stop().map(drop)
     }
 

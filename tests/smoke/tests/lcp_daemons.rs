@@ -123,8 +123,8 @@ fn with_ipv6(ns: &Netns) -> Result<()> {
     Ok(())
 }
 
-/// The link to the provider, who has the same MAC address again: the kernel would use the old one
-/// for up to 45 seconds, as it does not see the ARP requests that the router answers.
+/// The link to the provider, who has the same MAC address again: these tests are about routes, and
+/// those of `sync` in feat/lcp about neighbours that come back with another one.
 fn uplink(own: &Netns, provider: &Netns) -> Result<()> {
     let there = LinkOptions::default().mac(PROVIDER).address("10.1.0.2/24").address("fd01::2/64");
     veth((own, "e0", &LinkOptions::default()), (provider, "eth0", &there))?;

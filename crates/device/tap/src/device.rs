@@ -70,6 +70,8 @@ pub(crate) struct Tap {
     is_up: Cell<bool>,
     /// Carrier of the device while the interface is up.
     carrier: Cell<bool>,
+    /// Index of the device that says a speed, and that in Mbit/s.
+    speed: Cell<(u32, u32)>,
     /// Times that losses were not asked for, as there are many TAPs.
     unasked: Cell<usize>,
     /// Reason why the device is missing, as it was last reported.
@@ -198,6 +200,7 @@ pub fn create(c: &mut Control, mut config: TapConfig) -> Result<SwIfIndex, Error
         rx,
         is_up: Cell::new(false),
         carrier: Cell::new(true),
+        speed: Cell::default(),
         unasked: Cell::new(0),
         trouble: RefCell::default(),
         input,
@@ -306,6 +309,26 @@ pub fn set_carrier(c: &Control, sw_if: SwIfIndex, on: bool) -> Result<(), Device
     };
     tap.carrier.set(on);
     if tap.is_up.get() { tap.set_carrier(on) } else { Ok(()) }
+}
+
+/// Has the kernel's device say a speed in Mbit/s, by which routing daemons reckon costs: its driver
+/// knows none. Nothing is done if it says that already, or the kernel does not let it.
+pub fn set_speed(c: &Control, sw_if: SwIfIndex, mbits: u32) {
+    let Some(tap) = Taps::get(c, sw_if) else { return };
+    let host = tap.host.borrow();
+    let Some(host) = host.as_ref() else { return };
+    let ifindex = host.info.ifindex;
+    if tap.speed.replace((ifindex, mbits)) == (ifindex, mbits) {
+        return;
+    }
+    let set = || thalweg_netlink::ethtool::set_speed(ifindex, mbits);
+    let done = match host.namespace() {
+        Some(namespace) => namespace.run(set).map_err(|e| e.to_string()),
+        None => Ok(set()),
+    };
+    if let Err(e) = done.and_then(|done| done.map_err(|e| e.to_string())) {
+        tracing::debug!("{}: the device does not say its speed: {e}", tap.name);
+    }
 }
 
 /// Makes requests to the kernel about the other end of a TAP, in its namespace; `None` without such

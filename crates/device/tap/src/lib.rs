@@ -20,7 +20,9 @@ mod store;
 mod sys;
 
 pub use config::{Flags, HostSide, TapConfig};
-pub use device::{HostChanged, HostView, ask_host, create, delete, host, place, set_carrier};
+pub use device::{
+    HostChanged, HostView, ask_host, create, delete, host, place, set_carrier, set_speed,
+};
 pub use error::Error;
 
 use thalweg_engine::Feature;

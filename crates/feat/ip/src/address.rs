@@ -315,12 +315,21 @@ fn overlap<A: Address>(
             false => Ok(()),
         };
     }
+    Err(overlapping(c, ip, new, (theirs, other)))
+}
+
+fn overlapping<A: Address>(
+    c: &Control,
+    ip: &Ip<A>,
+    new: IfAddress<A>,
+    (theirs, other): (Prefix<A>, SwIfIndex),
+) -> AddressError {
     let old = ip.addresses(other).iter().find(|old| old.subnet() == Ok(theirs));
-    Err(AddressError::Overlap {
+    AddressError::Overlap {
         new: new.to_string(),
         old: old.map_or_else(|| theirs.to_string(), IfAddress::to_string),
         interface: c.interface_name(other),
-    })
+    }
 }
 
 /// Removes an address from an interface.
@@ -463,6 +472,66 @@ pub fn set_table<A: Address>(
     }
     delete_leaving::<A>(c);
     Ok(())
+}
+
+/// Moves an interface to another table with the addresses that a user has given it, as one follows
+/// its twin in Linux into a VRF. Addresses of others there that a protocol has found make way, and
+/// its own such ones are taken away, as by [`set_table`].
+///
+/// # Errors
+/// If the table does not exist, or another interface there has one of the subnets; nothing has
+/// changed then.
+pub fn move_to_table<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    table: TableId,
+) -> Result<(), AddressError> {
+    interface::view(c, sw_if)?;
+    let ip = c.state::<Ip<A>>();
+    let (before, written, stale) = {
+        let mut ip = ip.borrow_mut();
+        ip.table_mut(table)?;
+        let before = ip.table_of(sw_if);
+        if before == table {
+            return Ok(());
+        }
+        let own = ip.addresses(sw_if).iter().copied().filter(|a| !ip.is_found(sw_if, *a));
+        let written: Vec<IfAddress<A>> = own.collect();
+        written.iter().try_for_each(|a| has_room(c, &ip, table, *a))?;
+        let of_it = |a: &IfAddress<A>| ip.stale.contains(&(sw_if, *a));
+        let stale: Vec<IfAddress<A>> = written.iter().copied().filter(of_it).collect();
+        (before, written, stale)
+    };
+    written.iter().try_for_each(|a| remove(c, sw_if, a.addr, a.len))?;
+    let put = |c: &mut Control| written.iter().try_for_each(|a| add(c, sw_if, a.addr, a.len));
+    let moved = set_table::<A>(c, sw_if, table).and_then(|()| put(c));
+    if moved.is_err() {
+        // No room for a route: what was there before has room again.
+        let _ = clear::<A>(c, sw_if);
+        if let Err(e) = set_table::<A>(c, sw_if, before).and_then(|()| put(c)) {
+            tracing::error!("{} has lost addresses: {e}", c.interface_name(sw_if));
+        }
+    }
+    ip.borrow_mut().stale.extend(stale.into_iter().map(|address| (sw_if, address)));
+    moved
+}
+
+/// Checks that no interface in a table has a written address whose subnet meets that of a new one.
+fn has_room<A: Address>(
+    c: &Control,
+    ip: &Ip<A>,
+    table: TableId,
+    new: IfAddress<A>,
+) -> Result<(), AddressError> {
+    let (Some(all), Ok(subnet)) = (ip.subnets.get(&table), new.subnet()) else { return Ok(()) };
+    let is_written = |(theirs, other): &(Prefix<A>, &SwIfIndex)| {
+        let mut of_it = ip.addresses(**other).iter().filter(|a| a.subnet() == Ok(*theirs));
+        of_it.any(|a| !ip.is_found(**other, *a))
+    };
+    match all.all_meeting(subnet).find(is_written) {
+        Some((theirs, other)) => Err(overlapping(c, ip, new, (theirs, *other))),
+        None => Ok(()),
+    }
 }
 
 /// Makes an interface speak a version of IP without an address, or only with one. The interface

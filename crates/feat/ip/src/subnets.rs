@@ -23,6 +23,14 @@ impl<A: Address, T> Subnets<A, T> {
         before.or_else(inside).map(|(_, (theirs, of))| (*theirs, of))
     }
 
+    /// Returns all subnets that have addresses in common with this one; one may come twice.
+    pub(crate) fn all_meeting(&self, subnet: Prefix<A>) -> impl Iterator<Item = (Prefix<A>, &T)> {
+        let before = self.0.range(..=subnet.addr()).next_back();
+        let before = before.filter(|(_, (theirs, _))| theirs.contains(subnet.addr()));
+        let inside = self.0.range(subnet.addr()..=subnet.last());
+        before.into_iter().chain(inside).map(|(_, (theirs, of))| (*theirs, of))
+    }
+
     /// Adds a subnet that meets no other.
     pub(crate) fn insert(&mut self, subnet: Prefix<A>, of: T) {
         self.0.insert(subnet.addr(), (subnet, of));
@@ -42,6 +50,7 @@ impl<A: Address, T> Subnets<A, T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn prefix() -> impl Strategy<Value = Prefix<u32>> {
         // Addresses of few bits, at both ends of the address space.
@@ -63,6 +72,9 @@ mod tests {
                 let found = subnets.meeting(subnet);
                 let first = all.iter().copied().filter(|other| meet(*other, subnet)).min();
                 prop_assert_eq!(found, first.map(|other| (other, &())));
+                let found: BTreeSet<_> = subnets.all_meeting(subnet).map(|(p, ())| p).collect();
+                let wanted: BTreeSet<_> = all.iter().copied().filter(|other| meet(*other, subnet)).collect();
+                prop_assert_eq!(found, wanted);
                 match (goes, first) {
                     (true, Some(other)) => {
                         subnets.remove(other);

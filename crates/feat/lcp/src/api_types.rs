@@ -2,7 +2,7 @@
 
 use crate::message_types::{LcpItfHostType, LcpItfPairDetails};
 use crate::pairs::{Made, PairView};
-use crate::{Error, Wanted, pairs};
+use crate::{Error, Wanted, make, pairs};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Retval};
 use thalweg_buffer::SwIfIndex;
@@ -64,7 +64,7 @@ pub(crate) fn add_del(c: &mut Control, rq: &Request<'_>) -> Result<Option<SwIfIn
         tun: rq.kind == LcpItfHostType::TUN,
     };
     // A replacement of all pairs names one that is there.
-    match pairs::get(c, phy).filter(|view| kept && view.pair.name == wanted.name) {
+    match pairs::get(c, phy).filter(|view| kept && make::is_same(c, &view.pair, &wanted)) {
         Some(view) => Ok(Some(view.pair.host)),
         None if kept => {
             crate::delete(c, phy).map_err(refused)?;

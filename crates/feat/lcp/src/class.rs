@@ -17,6 +17,12 @@ pub enum Class {
     Bfd,
     /// IS-IS (ISO 10589).
     Isis,
+    /// LDP (RFC 5036): UDP or TCP from or to port 646.
+    Ldp,
+    /// PIM (RFC 7761).
+    Pim,
+    /// IGMP (RFC 9776). MLD is of the class of neighbour discovery.
+    Igmp,
     /// ARP (RFC 826).
     Arp,
     /// Neighbour and listener discovery (RFC 4861, RFC 3810).
@@ -40,11 +46,14 @@ pub const CLASSES: usize = Class::ALL.len();
 
 impl Class {
     /// All classes, by number.
-    pub const ALL: [Class; 12] = [
+    pub const ALL: [Class; 15] = [
         Class::Bgp,
         Class::Ospf,
         Class::Bfd,
         Class::Isis,
+        Class::Ldp,
+        Class::Pim,
+        Class::Igmp,
         Class::Arp,
         Class::Nd,
         Class::Vrrp,
@@ -62,6 +71,9 @@ impl Class {
             Class::Ospf => "ospf",
             Class::Bfd => "bfd",
             Class::Isis => "isis",
+            Class::Ldp => "ldp",
+            Class::Pim => "pim",
+            Class::Igmp => "igmp",
             Class::Arp => "arp",
             Class::Nd => "nd",
             Class::Vrrp => "vrrp",
@@ -83,9 +95,9 @@ impl Class {
         match self {
             // A host takes this number of segments: each is one packet here.
             Class::Bgp | Class::Tcp => 200_000,
-            Class::Bfd => 20_000,
-            Class::Ospf | Class::Isis => 5_000,
-            Class::Arp | Class::Nd | Class::Icmp | Class::Other => 2_000,
+            Class::Bfd | Class::Ldp => 20_000,
+            Class::Ospf | Class::Isis | Class::Pim => 5_000,
+            Class::Igmp | Class::Arp | Class::Nd | Class::Icmp | Class::Other => 2_000,
             Class::Vrrp | Class::Dhcp | Class::Lldp => 500,
         }
     }
@@ -106,9 +118,15 @@ const BFD: [u16; 4] = [3784, 3785, 4784, 6784];
 const DHCP: [u16; 4] = [67, 68, 546, 547];
 /// TCP port of BGP.
 const BGP: u16 = 179;
+/// Port of LDP: UDP for hellos, TCP for sessions.
+const LDP: u16 = 646;
 
+/// Number of IGMP as an IP protocol.
+const IGMP: u8 = 2;
 /// Number of OSPF as an IP protocol.
 const OSPF: u8 = 89;
+/// Number of PIM as an IP protocol.
+const PIM: u8 = 103;
 /// Number of VRRP as an IP protocol.
 const VRRP: u8 = 112;
 
@@ -137,12 +155,15 @@ fn of_transport(protocol: u8, payload: &[u8]) -> Class {
     let either = |of: &[u16]| ports().iter().any(|port| of.contains(port));
     match protocol {
         protocol::TCP if either(&[BGP]) => Class::Bgp,
+        protocol::TCP | protocol::UDP if either(&[LDP]) => Class::Ldp,
         protocol::TCP => Class::Tcp,
         protocol::UDP if either(&BFD) => Class::Bfd,
         protocol::UDP if either(&DHCP) => Class::Dhcp,
         protocol::ICMPV6 if payload.first().is_some_and(|kind| is_discovery(*kind)) => Class::Nd,
         protocol::ICMP | protocol::ICMPV6 => Class::Icmp,
+        IGMP => Class::Igmp,
         OSPF => Class::Ospf,
+        PIM => Class::Pim,
         VRRP => Class::Vrrp,
         _ => Class::Other,
     }
@@ -230,7 +251,11 @@ mod tests {
             assert_eq!(class(17, &ports(500, 500)), Class::Other);
             assert_eq!(class(89, &[2, 1]), Class::Ospf);
             assert_eq!(class(112, &[]), Class::Vrrp);
-            assert_eq!(class(103, &[]), Class::Other);
+            assert_eq!(class(17, &ports(646, 646)), Class::Ldp);
+            assert_eq!(class(6, &ports(40_000, 646)), Class::Ldp);
+            assert_eq!(class(103, &[]), Class::Pim);
+            assert_eq!(class(2, &[]), Class::Igmp);
+            assert_eq!(class(50, &[]), Class::Other);
         }
         assert_eq!(of_ip(&ip4(1, &[3, 3])), Class::Icmp);
         assert_eq!(of_ip(&ip6(58, &[1, 3, 0, 0])), Class::Icmp);

@@ -146,6 +146,23 @@ pub fn delete(c: &mut Control, phy: SwIfIndex) -> Result<(), Error> {
     Ok(())
 }
 
+/// Returns whether a pair is what [`create`] would make: its name, its namespace, and its kind.
+pub(crate) fn is_same(c: &Control, pair: &Pair, wanted: &Wanted) -> bool {
+    let namespace = match pair.made {
+        // The one of the parent's twin, which may be named.
+        Made::Vlan { .. } => wanted.namespace.clone().or_else(|| pair.namespace.clone()),
+        Made::Tap | Made::Tun => namespace_of(c, wanted),
+    };
+    let is_tun = pair.made == Made::Tun;
+    (&pair.name, &pair.namespace, is_tun) == (&wanted.name, &namespace, wanted.tun)
+}
+
+/// Returns the namespace of a new TAP, if it is not the router's own.
+fn namespace_of(c: &Control, wanted: &Wanted) -> Option<String> {
+    let namespace = wanted.namespace.clone().or_else(|| options::get(c).namespace);
+    namespace.filter(|name| name != options::OWN_NAMESPACE)
+}
+
 /// Checks what does not depend on the system; returns the interface.
 fn check(c: &Control, wanted: &Wanted) -> Result<InterfaceView, Error> {
     let view = interface::view(c, wanted.phy)?;
@@ -177,9 +194,7 @@ type Twins = (SwIfIndex, Made, Option<String>);
 
 /// Makes the TAP of an interface, or its TUN.
 fn make_tap(c: &mut Control, wanted: &Wanted, view: &InterfaceView) -> Result<Twins, Error> {
-    let options = options::get(c);
-    let namespace = wanted.namespace.clone().or(options.namespace);
-    let namespace = namespace.filter(|name| name != options::OWN_NAMESPACE);
+    let (options, namespace) = (options::get(c), namespace_of(c, wanted));
     let mut flags = Flags::GSO;
     flags.set(Flags::GRO_COALESCE, true);
     flags.set(Flags::TUN, wanted.tun);

@@ -32,6 +32,8 @@ pub struct Options {
     pub fpm: Option<SocketAddr>,
     /// Seconds for which routes of a lost connection of `zebra` stay.
     pub fpm_hold: u32,
+    /// Words of the startup configuration that have no effect.
+    pub unsupported: Vec<String>,
     /// Ethertypes that are passed between interfaces and twins.
     pub ethertypes: BTreeSet<u16>,
     /// OSI protocols, likewise.
@@ -50,6 +52,7 @@ impl Default for Options {
             notice_bytes: None,
             fpm: None,
             fpm_hold: FPM_HOLD,
+            unsupported: Vec::new(),
             ethertypes: BTreeSet::new(),
             osi: BTreeSet::new(),
         }

@@ -67,7 +67,7 @@ pub fn read<'w>(words: impl Iterator<Item = &'w str>) -> Result<Options, BadStan
                     _ => options.tx_queues = Some(number),
                 }
             }
-            word if lcp_param::WORDS.contains(&word) => {}
+            word if lcp_param::WORDS.contains(&word) => options.unsupported.push(word.to_owned()),
             other => return bad(format!("unknown word `{other}': {WORDS} expected")),
         }
     }
@@ -104,6 +104,12 @@ pub fn read_nl<'w>(words: impl Iterator<Item = &'w str>) -> Result<Option<usize>
 
 /// Applies the stanza at the start, once per process.
 pub fn apply(c: &Control, stanza: Options) {
+    for word in &stanza.unsupported {
+        tracing::warn!(
+            "linux-cp {{ {word} }} has no effect: routes by a link without carrier stay as long as \
+             the kernel has them"
+        );
+    }
     options::change(c, |options| *options = stanza.clone());
     let _ = DEFAULTS.set(stanza);
 }
@@ -137,7 +143,8 @@ mod tests {
         assert!(said("num-rx-queues").contains("1 to 64"));
         assert!(said("fpm").contains("127.0.0.1:2620"));
         assert!(said("fpm 0.0.0.0").contains("127.0.0.1:2620"));
-        assert!(of("del-static-on-link-down").is_ok());
+        let word = "del-static-on-link-down";
+        assert_eq!(of(word).unwrap().unsupported, [word], "said when the log is open");
         let nl = |text: &str| read_nl(text.split_whitespace()).map_err(|e| e.to_string());
         assert_eq!(nl("nl-rx-buffer-size 268435456 nl-batch-size 2048"), Ok(Some(268_435_456)));
         assert_eq!(nl("nl-batch-delay-ms 1"), Ok(None));

@@ -37,6 +37,8 @@ pub struct Table {
     originals: CowTable<Option<Original>>,
     /// IPv4 addresses that links on the twin of an interface have, in order.
     of_host: CowTable<Option<Arc<[u32]>>>,
+    /// IPv6 addresses, likewise.
+    of_host6: CowTable<Option<Arc<[u128]>>>,
     /// OSI protocols that are passed.
     pub(crate) osi: Vec<u8>,
 }
@@ -61,6 +63,13 @@ impl Table {
         all.is_some_and(|all| all.binary_search(&u32::from_be_bytes(ip)).is_ok())
     }
 
+    /// Returns whether a link on the twin of an interface has an IPv6 address.
+    #[inline]
+    pub fn is_of_host6(&self, phy: SwIfIndex, ip: [u8; 16]) -> bool {
+        let all = self.of_host6.get(phy).and_then(Option::as_deref);
+        all.is_some_and(|all| all.binary_search(&u128::from_be_bytes(ip)).is_ok())
+    }
+
     /// Returns whether frames of an OSI protocol are passed.
     #[inline]
     pub fn passes_osi(&self, protocol: u8) -> bool {
@@ -71,10 +80,16 @@ impl Table {
         self.twins.set(phy, twin);
     }
 
-    /// Sets the addresses that links on the twin of an interface have, in order.
+    /// Sets the IPv4 addresses that links on the twin of an interface have, in order.
     pub(crate) fn set_of_host(&mut self, phy: SwIfIndex, ips: Vec<u32>) {
         let ips: Arc<[u32]> = ips.into();
         self.of_host.set(phy, Some(ips).filter(|ips| !ips.is_empty()));
+    }
+
+    /// Sets the IPv6 addresses, likewise.
+    pub(crate) fn set_of_host6(&mut self, phy: SwIfIndex, ips: Vec<u128>) {
+        let ips: Arc<[u128]> = ips.into();
+        self.of_host6.set(phy, Some(ips).filter(|ips| !ips.is_empty()));
     }
 
     pub(crate) fn set_original(&mut self, host: SwIfIndex, original: Option<Original>) {

@@ -2,13 +2,15 @@
 
 use crate::make::join;
 use crate::pairs::{Made, Pairs};
-use crate::{FEATURE, delete, gate};
+use crate::{FEATURE, delete, gate, table};
+use std::net::Ipv6Addr;
 use thalweg_buffer::SwIfIndex;
 use thalweg_device::testing::{Lab, framed, host_mac, ip4, ip6, our_mac};
 use thalweg_device::{MacAddr, interface};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ethernet::ethertype;
 use thalweg_wire::icmpv6::kind;
+use thalweg_wire::nd::solicited_node;
 
 /// Interface 0 with the twin 2; a neighbour of 0 and of 1.
 fn lab(workers: usize) -> Lab {
@@ -20,10 +22,14 @@ fn lab(workers: usize) -> Lab {
 
 /// Makes a pair of two interfaces.
 fn pair(lab: &mut Lab, phy: &str, host: &str) {
+    pair_by(lab, phy, host, Made::Tap);
+}
+
+fn pair_by(lab: &mut Lab, phy: &str, host: &str, made: Made) {
     let find = |name| interface::find(&lab.c, name).unwrap();
     let (phy, host) = (interface::view(&lab.c, find(phy)).unwrap(), find(host));
     let number = lab.c.state::<Pairs>().borrow().next().unwrap();
-    join(&mut lab.c, &phy, (number, host, "twin".into()), Made::Tap, None).unwrap();
+    join(&mut lab.c, &phy, (number, host, "twin".into()), made, None).unwrap();
     lab.settle();
 }
 
@@ -137,6 +143,74 @@ fn advertisements_are_for_both() {
     passes(&mut lab, 0, 2, ip6::framed(0, 2, &advertisement));
     assert_eq!(lab.count("linux-cp-nd-phy", "ND packets copied to host"), 1);
     lab.close();
+}
+
+/// A virtual router's address, or one of DHCPv6, is the twin's alone: so are the questions for it.
+#[test]
+fn an_ipv6_address_of_the_twin_alone_is_asked_and_reached_there() {
+    for workers in [1, 2] {
+        let mut lab = lab(workers);
+        let ask = |target: Ipv6Addr, to: Ipv6Addr| {
+            let head = [kind::NEIGHBOR_SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
+            let mac = host_mac(0, 2).0;
+            let message = [&head[..], &target.octets(), &[1, 1], &mac].concat();
+            ip6::icmp_packet((ip6::ip(0, 2), to), 255, &[], &message)
+        };
+        let echo = |to| ip6::icmp_packet((ip6::ip(0, 2), to), 64, &[], &[128, 0, 0, 0, 0, 9, 0, 1]);
+        // The router has joined the group, as its own address is of it, too.
+        let (alone, local) = (ip6::at("2001:db8:0:0:9::1"), ip6::at("fe80::100"));
+        let from = host_mac(0, 2);
+        lab.receive(0, vec![ip6::to_group(from, &ask(alone, solicited_node(alone)))]);
+        assert!(lab.sent().is_empty());
+        let phy = SwIfIndex(1);
+        table::update(&lab.c, |table| {
+            table.set_of_host6(phy, vec![alone.to_bits(), local.to_bits()])
+        });
+        for arc in ["ip6-unicast", "ip6-multicast"] {
+            lab.c.enable_feature(arc, "linux-cp-host-ip6", phy, true).unwrap();
+        }
+        lab.settle();
+        for ip in [alone, local] {
+            passes(&mut lab, 0, 2, ip6::to_group(from, &ask(ip, solicited_node(ip))));
+            passes(&mut lab, 0, 2, ip6::framed(0, 2, &ask(ip, ip)));
+            passes(&mut lab, 0, 2, ip6::framed(0, 2, &echo(ip)));
+        }
+        // The router answers for its own.
+        let own = ip6::ip(0, 1);
+        let group = ip6::to_group(from, &ask(own, solicited_node(own)));
+        for frame in [group, ip6::framed(0, 2, &echo(own))] {
+            let sent = lab.exchange(0, vec![frame]);
+            assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [0]);
+        }
+        lab.close();
+    }
+}
+
+/// The twin of an interface without Ethernet frames is a TUN device: packets alone pass.
+#[test]
+fn packets_of_tunnels_have_no_header() {
+    for workers in [1, 2] {
+        let mut lab = lab(workers);
+        lab.tunnel(4);
+        lab.tunnel(5);
+        lab.ok("set interface ip address test4 10.4.0.1/30");
+        pair_by(&mut lab, "test4", "test5", Made::Tun);
+        let us = [10, 4, 0, 1].into();
+        for (to, ttl, protocol) in [(us, 1, 89), (us, 255, 112), (us, 64, 6)] {
+            passes(&mut lab, 4, 5, packet(to, ttl, protocol));
+        }
+        passes(&mut lab, 4, 5, packet([224, 0, 0, 5].into(), 1, 89));
+        for to in [[10, 4, 0, 2], [10, 0, 0, 2], [224, 0, 0, 5]] {
+            passes(&mut lab, 5, 4, packet(to.into(), 1, 89));
+        }
+        // The router answers pings, and transit is forwarded.
+        let ping = Packet::new().ipv4([10, 4, 0, 2].into(), us).icmp_echo_request(1, 1).build();
+        let sent = lab.exchange(4, vec![ping]);
+        assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [4]);
+        let sent = lab.exchange(4, vec![packet(ip4::ip(1, 2), 9, 6)]);
+        assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [1]);
+        lab.close();
+    }
 }
 
 #[test]
@@ -318,7 +392,12 @@ fn a_class_has_a_limit_of_its_own() {
     lab.receive(0, vec![ip4::framed(0, 2, &packet(ip4::ip(0, 1), 1, 50))]);
     assert!(lab.sent().is_empty());
     assert_eq!(lab.count("linux-cp-punt", "punt-rate: class of packets above its limit"), 1);
-    passes(&mut lab, 0, 2, ip4::framed(0, 2, &packet(ip4::ip(0, 1), 1, 89)));
+    for protocol in [2, 89, 103] {
+        passes(&mut lab, 0, 2, ip4::framed(0, 2, &packet(ip4::ip(0, 1), 1, protocol)));
+    }
+    let ldp = Packet::new().ipv4(ip4::ip(0, 2), [224, 0, 0, 2].into()).ttl(1).udp(646, 646).build();
+    let group = MacAddr([1, 0, 0x5e, 0, 0, 2]);
+    passes(&mut lab, 0, 2, framed(group, host_mac(0, 2), ethertype::IPV4, &ldp));
     lab.ok("set punt class other default");
     lab.settle();
     passes(&mut lab, 0, 2, ip4::framed(0, 2, &packet(ip4::ip(0, 1), 1, 50)));

@@ -368,6 +368,23 @@ lab_test! {
         Ok(())
     }
 
+    /// Routing daemons reckon costs by it.
+    fn a_twin_has_the_speed_of_its_interface() {
+        let mut p = Pair::new("")?;
+        let said = |p: &Pair| {
+            let index = p.ns.link("e0").map_or(0, |link| link.index);
+            p.ns.run(move || thalweg_netlink::ethtool::link_modes(index)).unwrap().0
+        };
+        for mbits in [25_000, 100, 25_000] {
+            let phy = p.phy();
+            interface::set_speed(&mut p.lab.c, phy, mbits * 1000).unwrap();
+            p.until("the speed", |p| said(p) == Some(mbits));
+        }
+        p.ns.ip("link delete e0")?;
+        p.until("the speed of the next twin", |p| said(p) == Some(25_000));
+        Ok(())
+    }
+
     /// Many changes of a link come to what the last one says.
     fn a_link_that_flaps_a_thousand_times_is_as_it_was_left() {
         let mut p = Pair::new("lcp lcp-sync on

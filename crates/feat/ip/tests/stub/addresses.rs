@@ -15,6 +15,8 @@ enum Op {
     AddTable(u32),
     DelTable(u32),
     Bind(u8, u32),
+    /// Moves an interface to a table with its addresses.
+    Move(u8, u32),
     /// Interface, subnet, host, bits that the prefix is shorter.
     Add(u8, u8, u8, u8),
     Remove(u8, u8, u8, u8),
@@ -32,6 +34,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         2 => table().prop_map(Op::AddTable),
         2 => table().prop_map(Op::DelTable),
         3 => (0u8..3, table()).prop_map(|(n, t)| Op::Bind(n, t)),
+        3 => (0u8..3, table()).prop_map(|(n, t)| Op::Move(n, t)),
         8 => address().prop_map(|(n, s, h, b)| Op::Add(n, s, h, b)),
         4 => address().prop_map(|(n, s, h, b)| Op::Remove(n, s, h, b)),
         1 => (0u8..3).prop_map(Op::RemoveAll),
@@ -62,6 +65,19 @@ impl<A: Sample> Model<A> {
                 let apart = !theirs.contains(subnet.addr()) && !subnet.contains(theirs.addr());
                 apart || (*i == n && theirs == subnet && old.addr != new.addr)
             })
+        })
+    }
+
+    /// Returns whether no interface of a table has a subnet that meets one of this interface.
+    fn may_move(&self, n: u8, table: TableId) -> bool {
+        let own = self.addresses.get(&n).into_iter().flatten();
+        let there = self.addresses.iter().filter(|(i, _)| **i != n && self.table(**i) == table);
+        let there: Vec<IfAddress<A>> = there.flat_map(|(_, all)| all.iter().copied()).collect();
+        own.filter_map(|a| a.subnet().ok()).all(|own| {
+            there
+                .iter()
+                .filter_map(|a| a.subnet().ok())
+                .all(|theirs| !theirs.contains(own.addr()) && !own.contains(theirs.addr()))
         })
     }
 
@@ -96,6 +112,14 @@ impl<A: Sample> Model<A> {
                 }
                 let sw_if = port(c, n);
                 address::set_table::<A>(c, sw_if, TableId(t)).is_ok() == ok
+            }
+            Op::Move(n, t) => {
+                let ok = self.tables.contains(&TableId(t)) && self.may_move(n, TableId(t));
+                if ok {
+                    self.bound.insert(n, TableId(t));
+                }
+                let sw_if = port(c, n);
+                address::move_to_table::<A>(c, sw_if, TableId(t)).is_ok() == ok
             }
             Op::Add(n, s, h, b) => {
                 let new = address(s, h, b);

@@ -17,7 +17,8 @@ impl Command<Control> for SetPuntClass {
     }
 
     fn usage(&self) -> &'static str {
-        "bgp|ospf|bfd|isis|arp|nd|vrrp|icmp|dhcp|lldp|tcp|other <packets-per-second>|default"
+        "bgp|ospf|bfd|isis|ldp|pim|igmp|arp|nd|vrrp|icmp|dhcp|lldp|tcp|other \
+         <packets-per-second>|default"
     }
 
     fn help(&self) -> &'static str {

@@ -21,7 +21,7 @@ pub static NODE: NodeDecl = NodeDecl {
 };
 
 /// First bytes of the groups of solicited nodes: ff02::1:ff00:0/104.
-const SOLICITED: [u8; 13] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff];
+pub(super) const SOLICITED: [u8; 13] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff];
 
 struct Mcast;
 

@@ -6,6 +6,7 @@
 pub mod linux_cp_arp_host;
 pub mod linux_cp_arp_phy;
 pub mod linux_cp_host_ip4;
+pub mod linux_cp_host_ip6;
 pub mod linux_cp_mcast_ip4;
 pub mod linux_cp_mcast_ip6;
 pub mod linux_cp_nd_phy;
@@ -23,6 +24,7 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &linux_cp_arp_host::NODE,
     &linux_cp_arp_phy::NODE,
     &linux_cp_host_ip4::NODE,
+    &linux_cp_host_ip6::NODE,
     &linux_cp_mcast_ip4::NODE,
     &linux_cp_mcast_ip6::NODE,
     &linux_cp_nd_phy::NODE,

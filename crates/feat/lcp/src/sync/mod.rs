@@ -9,13 +9,13 @@
 //!
 //! | | interface to twin | twin to interface |
 //! | --- | --- | --- |
-//! | carrier | always | never |
+//! | carrier, speed | always | never |
 //! | MAC address | always | always |
 //! | state, MTU | with `lcp-sync` | always |
 //! | labelled packets taken | with `lcp-sync` | always |
 //! | addresses | with `lcp-sync` | always, as ones that were found: no part of the configuration |
 //! | IPv6 link-local address | never | always |
-//! | VRF | never | always, if the interface has no written addresses |
+//! | VRF | never | always, with the written addresses |
 //! | neighbours | another MAC address | those that the interface has not written |
 //!
 //! Settings and addresses that an interface refuses are tried again when something changes that may
@@ -78,6 +78,8 @@ struct Known {
     labels: Option<bool>,
     addresses: BTreeSet<Prefixed>,
     link_local: Option<IpAddr>,
+    /// Further link-local addresses, such as a virtual router's.
+    more_link_locals: BTreeSet<IpAddr>,
     /// The link that a VLAN link is on.
     lower: Option<Lower>,
 }
@@ -289,13 +291,17 @@ fn pair(c: &Control, phy: SwIfIndex) -> Option<Pair> {
     c.state::<Pairs>().borrow().of_phy(phy).cloned()
 }
 
-/// Gives the twin of an interface the carrier that its link has.
+/// Gives the twin of an interface the carrier and the speed that its link has.
 fn follow_link(c: &Control, phy: SwIfIndex) {
     // In the kernel the carrier of a VLAN link follows that of the link below.
     let Some(pair) = pair(c, phy).filter(|p| !matches!(p.made, Made::Vlan { .. })) else { return };
     let Ok(view) = interface::view(c, phy) else { return };
     if let Err(e) = tap::set_carrier(c, pair.host, view.link_up) {
         tracing::warn!("{}: {e}", view.name);
+    }
+    let mbits = view.speed_kbps / 1000;
+    if mbits > 0 {
+        tap::set_speed(c, pair.host, mbits);
     }
 }
 
@@ -530,6 +536,11 @@ pub(crate) fn is_making(c: &Control) -> bool {
 /// Returns whether the router's start is over.
 pub(crate) fn has_started(c: &Control) -> bool {
     c.state::<Sync>().borrow().started
+}
+
+/// Returns how many settings and addresses of its twin an interface does not take now.
+pub fn not_taken(c: &Control, phy: SwIfIndex) -> usize {
+    refused(c, phy).len()
 }
 
 /// Returns the namespaces with twins.

@@ -103,7 +103,10 @@ pub(super) fn known(
     lower: Option<Lower>,
 ) -> Known {
     let usual = |a: &&LinkAddress| a.scope != OF_HOST && !is_link_local(a.ip);
-    let local = |a: &&LinkAddress| is_link_local(a.ip) && a.is_usable();
+    let locals = || addresses.iter().filter(|a| is_link_local(a.ip) && a.is_usable());
+    // A virtual router's has no subnet.
+    let own = locals().find(|a| a.prefix_length < 128).or_else(|| locals().next());
+    let link_local = own.map(|a| a.ip);
     Known {
         up: link.is_up(),
         mtu: link.mtu,
@@ -111,7 +114,8 @@ pub(super) fn known(
         vrf,
         labels: None,
         addresses: addresses.iter().filter(usual).map(prefixed).collect(),
-        link_local: addresses.iter().find(local).map(|a| a.ip),
+        link_local,
+        more_link_locals: locals().map(|a| a.ip).filter(|ip| Some(*ip) != link_local).collect(),
         lower,
     }
 }
@@ -208,7 +212,7 @@ fn set_addresses(c: &mut Control, phy: SwIfIndex, seen: &Seen, now: &Known) {
     virtuals::publish(c, phy);
 }
 
-/// Moves the interface to the table of its twin's VRF.
+/// Moves the interface to the table of its twin's VRF, with the addresses that a user has written.
 fn set_vrf(c: &mut Control, phy: SwIfIndex, before: Option<u32>, now: Option<u32>) {
     let table = TableId(now.unwrap_or(0));
     let is_met = c.state::<Ip<u32>>().borrow().table_of(phy) == table
@@ -228,7 +232,7 @@ fn move_to<A: thalweg_tables::Address>(
         return Ok(());
     }
     thalweg_feat_ip::need_table::<A>(c, table).map_err(|e| e.to_string())?;
-    address::set_table::<A>(c, phy, table).map_err(|e| e.to_string())
+    address::move_to_table::<A>(c, phy, table).map_err(|e| e.to_string())
 }
 
 /// The twin is gone: what the interface has from it goes; what was written stays. `has_lower`: the

@@ -1,7 +1,8 @@
 //! MACVLAN links on twins, as VRRP has them for virtual routers (RFC 5798 section 7.3): the
-//! interface takes frames to their MAC addresses, and what is for their IPv4 addresses goes to the
-//! twin. The same holds for addresses of a twin that its interface cannot have, because a subnet is
-//! in the way: keepalived without such links adds one of 32 bits within the twin's subnet.
+//! interface takes frames to their MAC addresses, and what is for their addresses goes to the twin.
+//! The same holds for addresses of a twin that its interface cannot have, because a subnet is in
+//! the way: keepalived without such links adds one of 32 or 128 bits within the twin's subnet, and
+//! a DHCPv6 client one of 128 bits. It holds for further link-local addresses, too.
 //!
 //! A virtual router that is not the master has its link, and no addresses on it: then the frames
 //! are not for this router.
@@ -9,11 +10,11 @@
 use super::{Place, Sync};
 use crate::table;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_device_linux::mirror::Seen;
 use thalweg_graph::Control;
-use thalweg_netlink::Link;
+use thalweg_netlink::{Link, LinkAddress};
 
 /// A link on a twin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +23,8 @@ pub(super) struct Virtual {
     phy: SwIfIndex,
     /// Its MAC address, while it has IP addresses and is up.
     mac: Option<[u8; 6]>,
-    /// Its IPv4 addresses, while it is up.
-    ips: BTreeSet<Ipv4Addr>,
+    /// Its IP addresses, while it is up.
+    ips: BTreeSet<IpAddr>,
 }
 
 /// Begins to follow a link on a twin.
@@ -64,22 +65,19 @@ pub(super) fn take(c: &mut Control, place: Place, seen: &Seen) {
     publish(c, phy);
 }
 
-fn ip4(ip: &IpAddr) -> Option<Ipv4Addr> {
-    if let IpAddr::V4(ip) = ip { Some(*ip) } else { None }
+/// Returns whether an address is a virtual router's. A link-local one with a subnet is the link's
+/// own, and may be the twin's, too: keepalived sends from that.
+fn is_virtual(a: &LinkAddress) -> bool {
+    match a.ip {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(ip) => !ip.is_unicast_link_local() || a.prefix_length == 128,
+    }
 }
 
 fn described(phy: SwIfIndex, link: &Link, seen: &Seen) -> Virtual {
-    let is_global = |ip: IpAddr| match ip {
-        IpAddr::V4(_) => true,
-        IpAddr::V6(ip) => !ip.is_unicast_link_local(),
-    };
     let usable = seen.addresses.iter().filter(|a| link.is_up() && a.is_usable());
-    let ips: Vec<IpAddr> = usable.map(|a| a.ip).filter(|ip| is_global(*ip)).collect();
-    Virtual {
-        phy,
-        mac: link.mac.filter(|_| !ips.is_empty()),
-        ips: ips.iter().filter_map(ip4).collect(),
-    }
+    let ips: BTreeSet<IpAddr> = usable.filter(|a| is_virtual(a)).map(|a| a.ip).collect();
+    Virtual { phy, mac: link.mac.filter(|_| !ips.is_empty()), ips }
 }
 
 /// Forgets all links on the twin of an interface, before it goes or is another device.
@@ -104,8 +102,27 @@ pub(super) fn forget(c: &mut Control, phy: SwIfIndex) {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     macs: BTreeSet<[u8; 6]>,
-    ips: BTreeSet<u32>,
+    ip4: BTreeSet<u32>,
+    ip6: BTreeSet<u128>,
 }
+
+impl Taken {
+    fn new(macs: BTreeSet<[u8; 6]>, ips: impl Iterator<Item = IpAddr>) -> Taken {
+        let (mut ip4, mut ip6) = (BTreeSet::new(), BTreeSet::new());
+        for ip in ips {
+            match ip {
+                IpAddr::V4(ip) => ip4.insert(ip.to_bits()),
+                IpAddr::V6(ip) => ip6.insert(ip.to_bits()),
+            };
+        }
+        Taken { macs, ip4, ip6 }
+    }
+}
+
+/// The arcs on which the nodes of a version take packets for addresses of the twin.
+const IP4: &[(&str, &str)] = &[("ip4-unicast", "linux-cp-host-ip4")];
+const IP6: &[(&str, &str)] =
+    &[("ip6-unicast", "linux-cp-host-ip6"), ("ip6-multicast", "linux-cp-host-ip6")];
 
 /// Lets an interface take packets for the links on its twin, and for addresses that the twin alone
 /// has.
@@ -115,10 +132,12 @@ pub(super) fn publish(c: &mut Control, phy: SwIfIndex) {
         let mut sync = sync.borrow_mut();
         let all = || sync.virtuals.values().filter(|of| of.phy == phy);
         let macs: BTreeSet<[u8; 6]> = all().filter_map(|of| of.mac).collect();
-        let alone = sync.twins.get(&phy).into_iter().flat_map(|twin| &twin.refused);
-        let alone = alone.filter_map(|((ip, _), _)| ip4(ip));
-        let ips = all().flat_map(|of| of.ips.iter().copied()).chain(alone);
-        let now = Taken { macs, ips: ips.map(Ipv4Addr::to_bits).collect() };
+        let twin = sync.twins.get(&phy);
+        let alone = twin.into_iter().flat_map(|twin| twin.refused.keys().map(|(ip, _)| *ip));
+        let locals = twin.and_then(|twin| twin.known.as_ref()).into_iter();
+        let locals = locals.flat_map(|known| known.more_link_locals.iter().copied());
+        let ips = all().flat_map(|of| of.ips.iter().copied()).chain(alone).chain(locals);
+        let now = Taken::new(macs, ips);
         let before = match now == Taken::default() {
             true => sync.taken.remove(&phy),
             false => sync.taken.insert(phy, now.clone()),
@@ -134,15 +153,23 @@ pub(super) fn publish(c: &mut Control, phy: SwIfIndex) {
             super::note(c, phy, &what, done);
         }
     }
-    if before.ips == now.ips {
+    let was_on = [!before.ip4.is_empty(), !before.ip6.is_empty()];
+    let on = [!now.ip4.is_empty(), !now.ip6.is_empty()];
+    if before.ip4 == now.ip4 && before.ip6 == now.ip6 {
         return;
     }
-    let (was_on, on) = (!before.ips.is_empty(), !now.ips.is_empty());
-    table::update(c, |table| table.set_of_host(phy, now.ips.into_iter().collect()));
-    if is_there
-        && was_on != on
-        && let Err(e) = c.enable_feature("ip4-unicast", "linux-cp-host-ip4", phy, on)
-    {
-        tracing::error!("{}: {e}", c.interface_name(phy));
+    table::update(c, |table| {
+        table.set_of_host(phy, now.ip4.into_iter().collect());
+        table.set_of_host6(phy, now.ip6.into_iter().collect());
+    });
+    for (version, features) in [IP4, IP6].into_iter().enumerate() {
+        if !is_there || was_on[version] == on[version] {
+            continue;
+        }
+        for (arc, node) in features {
+            if let Err(e) = c.enable_feature(arc, node, phy, on[version]) {
+                tracing::error!("{}: {e}", c.interface_name(phy));
+            }
+        }
     }
 }

@@ -171,6 +171,9 @@ mod tests {
     /// Interface 0, whose twin is said to be the loopback.
     fn lab() -> Lab {
         let mut lab = Lab::of(&FEATURE).interfaces(3).ip4(0..=0).ip6(0..=0).start();
+        // Another interface has the subnet in table 7.
+        lab.ok("set interface ip address del test1 all\nip table add 7");
+        lab.ok("set interface ip table test1 7\nset interface ip address test1 10.0.0.9/24");
         let find = |lab: &Lab, name| interface::find(&lab.c, name).unwrap();
         let (phy, host) = (find(&lab, "test0"), find(&lab, "test2"));
         let view = interface::view(&lab.c, phy).unwrap();
@@ -231,6 +234,29 @@ mod tests {
         assert_eq!(tables(&lab), [7, 7]);
         let shown = lab.cli("show lcp");
         assert!(!shown.contains("does not take"), "{shown}");
+        lab.close();
+    }
+
+    /// The usual case: `lcp-sync' has given the twin what is written here.
+    #[test]
+    fn written_addresses_move_with_the_interface() {
+        let mut lab = lab();
+        for table in [8, 0, 8] {
+            report(&mut lab, table, 1500);
+            assert_eq!((tables(&lab), refused(&lab.c, lab.sw_if(0))), ([table; 2], vec![]));
+            for route in ["10.0.0.1/32", "2001:db8::1/128"] {
+                let family = if route.contains(':') { "ip6" } else { "ip" };
+                let shown = lab.cli(&format!("show {family} fib table {table} {route}"));
+                assert!(shown.contains("test0"), "{shown}");
+            }
+        }
+        let shown = lab.cli("show interface address");
+        assert!(shown.contains("10.0.0.1/24") && shown.contains("2001:db8::1/64"), "{shown}");
+        // What is in the way there leaves it as it is.
+        report(&mut lab, 7, 1500);
+        assert_eq!(tables(&lab), [8, 8]);
+        let said = refused(&lab.c, lab.sw_if(0));
+        assert!(said[0].1.contains("overlaps with 10.0.0.9/24 on `test1'"), "{said:?}");
         lab.close();
     }
 

@@ -11,7 +11,8 @@ use thalweg_stats::metrics::Page;
 /// Figures of all twins.
 #[derive(Clone, Debug)]
 pub(crate) struct Twins {
-    pairs: Vec<PairView>,
+    /// All pairs, each with the number of what the interface refuses of its twin.
+    pairs: Vec<(PairView, usize)>,
     namespaces: Vec<NamespaceView>,
     changes: sync::Counters,
     routes: Vec<RoutesView>,
@@ -20,8 +21,12 @@ pub(crate) struct Twins {
 
 impl Twins {
     pub(crate) fn read(c: &Control) -> Twins {
+        let of_pair = |pair: PairView| {
+            let not_taken = sync::not_taken(c, pair.pair.phy);
+            (pair, not_taken)
+        };
         Twins {
-            pairs: pairs::all(c),
+            pairs: pairs::all(c).into_iter().map(of_pair).collect(),
             namespaces: sync::namespaces(c),
             changes: sync::counters(c),
             routes: routes::namespaces(c),
@@ -37,14 +42,19 @@ impl Twins {
         let help = "Whether the kernel has the twin of an interface";
         page.gauge("thalweg_lcp_twin_present", help, |v| {
             let mut pairs = self.pairs.iter();
-            pairs.try_for_each(|p| {
+            pairs.try_for_each(|(p, _)| {
                 let labels = [("interface", &*p.phy), ("twin", &*p.name)];
                 v.add(&labels, u64::from(!p.is_away))
             })
         })?;
+        let help = "Settings and addresses of a twin that its interface does not take now";
+        page.gauge("thalweg_lcp_not_taken", help, |v| {
+            let mut pairs = self.pairs.iter();
+            pairs.try_for_each(|(p, n)| v.add(&[("interface", &*p.phy)], *n as u64))
+        })?;
         let help = "Packets for twins, by class and result; `limited' ones were dropped";
         page.counter("thalweg_lcp_punted_packets", help, |v| {
-            for p in &self.pairs {
+            for (p, _) in &self.pairs {
                 for (class, n) in Class::ALL.iter().zip(p.punted) {
                     for (result, n) in [("passed", n.passed), ("limited", n.limited)] {
                         let labels =
@@ -86,6 +96,36 @@ impl Twins {
         Ok(())
     }
 
+    /// Figures of connections of `zebra`, where the router listens.
+    fn fpm(&self, page: &mut Page<'_>) -> Result {
+        type Value = fn(&RoutesView) -> Option<u64>;
+        let connected: Value = |n| n.state.fpm.as_ref().map(|fpm| u64::from(fpm.client.is_some()));
+        let all = |value: Value| self.routes.iter().filter_map(move |n| Some((n, value(n)?)));
+        if all(connected).next().is_none() {
+            return Ok(());
+        }
+        page.gauge("thalweg_lcp_fpm_connected", "Whether zebra is connected", |v| {
+            all(connected).try_for_each(|(n, value)| v.add(&[("netns", &n.name)], value))
+        })?;
+        let counters: [(&str, &str, Value); 3] = [
+            ("thalweg_lcp_fpm_connections", "Connections of zebra", |n| {
+                n.state.fpm.as_ref().map(|fpm| fpm.connections)
+            }),
+            ("thalweg_lcp_fpm_refused", "Connections refused, as there was one", |n| {
+                n.state.fpm.as_ref().map(|fpm| fpm.refused)
+            }),
+            ("thalweg_lcp_fpm_faults", "Frames of zebra that could not be read", |n| {
+                n.state.fpm.as_ref().map(|fpm| fpm.faults)
+            }),
+        ];
+        for (name, help, value) in counters {
+            page.counter(name, help, |v| {
+                all(value).try_for_each(|(n, value)| v.add(&[("netns", &n.name)], value))
+            })?;
+        }
+        Ok(())
+    }
+
     fn routes(&self, page: &mut Page<'_>) -> Result {
         fn of(n: &RoutesView) -> [(&str, &str); 2] {
             [("netns", &n.name), ("source", n.source())]
@@ -118,7 +158,7 @@ impl Twins {
                 self.routes.iter().try_for_each(|n| v.add(&of(n), value(n)))
             })?;
         }
-        let counters: [One; 3] = [
+        let counters: [One; 6] = [
             ("thalweg_lcp_route_notices", "Notices of the kernel about routes", |n| {
                 n.state.counters.notices
             }),
@@ -128,12 +168,26 @@ impl Twins {
             ("thalweg_lcp_route_resyncs", "Times that all routes were listed again", |n| {
                 n.state.counters.resyncs
             }),
+            (
+                "thalweg_lcp_route_interrupted",
+                "Lists of routes that a change has interrupted",
+                |n| n.state.counters.interrupted,
+            ),
+            ("thalweg_lcp_route_failed", "Lists of routes that the kernel has refused", |n| {
+                n.state.counters.failed
+            }),
+            (
+                "thalweg_lcp_route_restarts",
+                "Times that the socket of notices was opened again",
+                |n| n.state.counters.restarts,
+            ),
         ];
         for (name, help, value) in counters {
             page.counter(name, help, |v| {
                 self.routes.iter().try_for_each(|n| v.add(&of(n), value(n)))
             })?;
         }
+        self.fpm(page)?;
         page.counter(
             "thalweg_lcp_route_changes",
             "Changes of routes by the kernel, by result",

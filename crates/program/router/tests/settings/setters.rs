@@ -252,6 +252,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "set punt class",
         &["set punt class bgp 7\nset punt class ospf 8\nset punt class bfd 9\n\
              set punt class isis 10\nset punt class nd 11\nset punt class vrrp 12\n\
+             set punt class ldp 20\nset punt class pim 21\nset punt class igmp 22\n\
              set punt class icmp 13\nset punt class dhcp 14\nset punt class lldp 15\n\
              set punt class tcp 16\nset punt class other 0\nset punt class arp 9\n\
              set punt class arp default"],
@@ -742,7 +743,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("set trace timestamp-format", "how traces are printed"),
     ("set clock adjust", "moves a clock, which begins again with the router"),
     ("test ", "tests something, once"),
-    ("lcp param", "words of VPP that change nothing"),
+    ("lcp param", "words of VPP, of which `off' is what holds"),
     ("buffer metadata tracking", "answers that there is none"),
     ("debug ", "answers that there is nothing"),
     ("event-logger ", "answers that there is none"),
