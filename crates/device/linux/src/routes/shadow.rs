@@ -11,12 +11,16 @@ use super::table::{Route, SEEN, Table};
 use super::types::{Change, Hops, Left, Limits, NextHop, Taken, Used, Visited};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use thalweg_netlink::fib::{
     Hop, NextHopMessage, PROTOCOL_KERNEL, Placing, RouteKind, RouteMessage,
 };
 use thalweg_netlink::label::LabelMessage;
 use thalweg_tables::{Address, Prefix, Sweep};
+
+/// `RT_TABLE_DEFAULT`, `RT_TABLE_MAIN` and `RT_TABLE_LOCAL`.
+const OF_KERNEL: RangeInclusive<u32> = 253..=255;
 
 /// Routes of a destination that a list of the kernel has named so far.
 #[derive(Debug, Default)]
@@ -663,9 +667,15 @@ impl Shadow {
         ids.iter().find_map(|id| find(*id))
     }
 
+    /// Returns whether at most one of the tables that are one to the router has routes of each
+    /// version, or had some that wait to be taken.
+    fn is_single(&self) -> bool {
+        self.v4.range(OF_KERNEL).count() <= 1 && self.v6.range(OF_KERNEL).count() <= 1
+    }
+
     /// Takes up to `most` changes.
     pub(super) fn take(&mut self, most: usize) -> Taken {
-        let mut taken = Taken::default();
+        let mut taken = Taken { is_single: self.is_single(), ..Taken::default() };
         while taken.objects.len() < most
             && let Some(id) = self.changed.pop_first()
         {
