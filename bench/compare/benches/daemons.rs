@@ -65,12 +65,19 @@ fn outages(table: &mut Table, daemon: &str, measured: &Value) {
         let figure = |name: &str| seconds(measured, &format!("/{place}/{name}"));
         let lost = measured[place]["lost"].as_f64().unwrap_or(f64::NAN);
         let number = |value: Option<f64>| value.map_or(Cell::None, |v| Cell::Number(v, 2));
+        // A router that starts reads no changes but the whole table.
+        let (kernel, router) = match place {
+            "router_restart" => (None, None),
+            _ => (figure("kernel_done_ms"), figure("router_done_ms")),
+        };
         table.row(vec![
             daemon.into(),
             what.into(),
             Cell::Number(lost, 0),
             number(figure("first_back_ms")),
             number(figure("last_back_ms")),
+            number(kernel),
+            number(router.zip(kernel).map(|(router, kernel)| router - kernel)),
         ]);
     }
 }
@@ -104,6 +111,8 @@ fn main() -> Result<()> {
             Column::values("packets lost", ""),
             Column::values("first destination back after", "s"),
             Column::values("last destination back after", "s"),
+            Column::values("the daemon's last change after", "s"),
+            Column::values("router behind it", "s"),
         ],
     );
     for daemon in DAEMONS {

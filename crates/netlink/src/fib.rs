@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
@@ -472,12 +473,18 @@ impl<'a> FibNotice<'a> {
 const GROUPS: [u32; 6] = [1, 5, 7, 11, 27, 32];
 /// More than the kernel puts into one datagram.
 const DATAGRAM_BYTES: usize = 64 * 1024;
+/// Bytes of the datagrams that are read at once: most have a hundred.
+const BUFFER_BYTES: usize = 2 * DATAGRAM_BYTES;
 
 /// A subscription to the changes of routes of the namespace in which it was opened.
 #[derive(Debug)]
 pub struct FibNotices {
     port: Port,
     buffer: Box<[u8]>,
+    /// Places of the datagrams in the buffer; `None` for some that were lost.
+    datagrams: Vec<Option<Range<usize>>>,
+    /// Error that came behind them.
+    failed: Option<Errno>,
 }
 
 impl FibNotices {
@@ -492,7 +499,8 @@ impl FibNotices {
         for group in GROUPS {
             port.join(group)?;
         }
-        Ok(FibNotices { port, buffer: vec![0; DATAGRAM_BYTES].into_boxed_slice() })
+        let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
+        Ok(FibNotices { port, buffer, datagrams: Vec::new(), failed: None })
     }
 
     /// Bytes of notices that may wait in the kernel; a route takes 832.
@@ -501,27 +509,48 @@ impl FibNotices {
         self.port.receive_buffer()
     }
 
-    /// Hands `each` the notices of up to `most` datagrams; never waits. Returns the datagrams.
+    /// Reads up to `most` datagrams in the place of the last ones; never waits. Returns false if
+    /// there may be more. [`hand_out`](Self::hand_out) has their notices: a caller need not keep
+    /// others waiting while the system copies.
     ///
     /// # Errors
     /// If netlink fails: nothing more will come.
-    pub fn read(&mut self, most: usize, mut each: impl FnMut(FibNotice<'_>)) -> io::Result<usize> {
-        for n in 0..most {
-            match self.port.receive(&mut self.buffer) {
-                Ok(length) if length <= self.buffer.len() => {
-                    for raw in Messages::new(&self.buffer[..length]).map_while(Result::ok) {
-                        if let Some(notice) = FibNotice::parse(&raw) {
-                            each(notice);
-                        }
-                    }
+    pub fn read(&mut self, most: usize) -> io::Result<bool> {
+        self.datagrams.clear();
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
+        let mut used = 0;
+        while self.datagrams.len() < most && self.buffer.len() - used >= DATAGRAM_BYTES {
+            let room = &mut self.buffer[used..];
+            match self.port.receive(room) {
+                Ok(length) if length <= room.len() => {
+                    self.datagrams.push(Some(used..used + length));
+                    used += length;
                 }
-                Err(Errno::AGAIN) => return Ok(n),
+                Err(Errno::AGAIN) => return Ok(true),
                 // The kernel had more notices than the socket or the buffer holds.
-                Ok(_) | Err(Errno::NOBUFS) => each(FibNotice::Lost),
-                Err(error) => return Err(error.into()),
+                Ok(_) | Err(Errno::NOBUFS) => self.datagrams.push(None),
+                Err(error) if self.datagrams.is_empty() => return Err(error.into()),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return Ok(false);
+                }
             }
         }
-        Ok(most)
+        Ok(false)
+    }
+
+    /// Hands `each` the notices that were read last.
+    pub fn hand_out(&self, mut each: impl FnMut(FibNotice<'_>)) {
+        for datagram in &self.datagrams {
+            let Some(place) = datagram else {
+                each(FibNotice::Lost);
+                continue;
+            };
+            let messages = Messages::new(&self.buffer[place.clone()]).map_while(Result::ok);
+            messages.filter_map(|raw| FibNotice::parse(&raw)).for_each(&mut each);
+        }
     }
 }
 
@@ -532,12 +561,13 @@ impl AsFd for FibNotices {
     }
 }
 
-/// Hands `each` all routes of a port's namespace, of both versions.
+/// Hands `each` all routes of a port's namespace, of both versions, and `None` before the system
+/// is asked for more, for a caller that keeps others waiting.
 ///
 /// # Errors
 /// If a system call fails or the kernel refuses; [`io::ErrorKind::Interrupted`] if routes changed
 /// meanwhile, so that some may be missing.
-pub fn all_routes(port: &Port, mut each: impl FnMut(RouteMessage<'_>)) -> io::Result<()> {
+pub fn all_routes(port: &Port, mut each: impl FnMut(Option<RouteMessage<'_>>)) -> io::Result<()> {
     let mut interrupted = false;
     for family in [AF_INET, AF_INET6] {
         let mut head = [0; ROUTE_HEAD];
@@ -545,10 +575,14 @@ pub fn all_routes(port: &Port, mut each: impl FnMut(RouteMessage<'_>)) -> io::Re
         let encode = |out: &mut Vec<u8>, header: Header| {
             Writer::with_payload(out, header, &head).finish();
         };
-        let done = port.ask_all(Question::all(RTM_NEWROUTE), RTM_GETROUTE, encode, |payload| {
-            if let Some(route) = RouteMessage::parse(payload) {
-                each(route);
+        let question = Question::all(RTM_NEWROUTE);
+        let done = port.ask_parts(question, RTM_GETROUTE, encode, |payload| match payload {
+            Some(payload) => {
+                if let Some(route) = RouteMessage::parse(payload) {
+                    each(Some(route));
+                }
             }
+            None => each(None),
         });
         interrupted |= is_interrupted(done)?;
     }
@@ -709,9 +743,10 @@ mod tests {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             done => done.unwrap(),
         };
-        fine(all_routes(&port, |route| assert!(route.destination.1 <= 128)));
+        fine(all_routes(&port, |route| assert!(route.is_none_or(|r| r.destination.1 <= 128))));
         fine(all_next_hops(&port, |object| assert!(object.id != 0)));
-        assert!(notices.read(10, |_| {}).is_ok() && notices.receive_buffer() > 0);
+        assert!(notices.read(10).is_ok() && notices.receive_buffer() > 0);
+        notices.hand_out(|_| {});
     }
 
     proptest! {

@@ -235,12 +235,12 @@ impl Port {
         question: Question,
         kind: u16,
         encode: impl FnOnce(&mut Vec<u8>, Header),
-        each: impl FnMut(&[u8]),
+        mut each: impl FnMut(&[u8]),
     ) -> io::Result<()> {
         let mut asked = Vec::new();
         let header = Header { kind, flags: question.flags, sequence: SEQUENCE, port: self.number };
         encode(&mut asked, header);
-        self.exchange(&asked, question.answers, each).map(drop)
+        self.exchange(&asked, question.answers, |part| part.map_or((), &mut each)).map(drop)
     }
 
     /// Asks like [`ask`](Self::ask), for a list that must be whole.
@@ -253,7 +253,19 @@ impl Port {
         question: Question,
         kind: u16,
         encode: impl FnOnce(&mut Vec<u8>, Header),
-        each: impl FnMut(&[u8]),
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        self.ask_parts(question, kind, encode, |part| part.map_or((), &mut each))
+    }
+
+    /// Asks like [`ask_all`](Self::ask_all), and hands `each` also `None` before the system is
+    /// asked for more.
+    pub(crate) fn ask_parts(
+        &self,
+        question: Question,
+        kind: u16,
+        encode: impl FnOnce(&mut Vec<u8>, Header),
+        each: impl FnMut(Option<&[u8]>),
     ) -> io::Result<()> {
         let mut asked = Vec::new();
         let header = Header { kind, flags: question.flags, sequence: SEQUENCE, port: self.number };
@@ -272,7 +284,7 @@ impl Port {
         &self,
         question: Question,
         message: M,
-        each: impl FnMut(&[u8]),
+        mut each: impl FnMut(&[u8]),
     ) -> io::Result<()> {
         let mut header = NetlinkHeader::default();
         (header.flags, header.sequence_number) = (question.flags, SEQUENCE);
@@ -281,19 +293,20 @@ impl Port {
         message.finalize();
         let mut asked = vec![0; message.buffer_len()];
         message.serialize(&mut asked);
-        self.exchange(&asked, question.answers, each).map(drop)
+        self.exchange(&asked, question.answers, |part| part.map_or((), &mut each)).map(drop)
     }
 
     fn exchange(
         &self,
         asked: &[u8],
         answers: u16,
-        mut each: impl FnMut(&[u8]),
+        mut each: impl FnMut(Option<&[u8]>),
     ) -> io::Result<Whole> {
         self.send(asked, 0)?;
         let mut whole = Whole::Yes;
         let mut buffer = vec![0; ANSWER_BYTES];
         loop {
+            each(None);
             let length = match self.receive(&mut buffer) {
                 Ok(length) => length.min(buffer.len()),
                 Err(Errno::AGAIN) => {
@@ -319,7 +332,7 @@ impl Port {
                         };
                     }
                     // Messages to a group in the meantime are not the answer.
-                    (kind, _) if kind == answers => each(raw.payload),
+                    (kind, _) if kind == answers => each(Some(raw.payload)),
                     _ => {}
                 }
             }

@@ -539,10 +539,13 @@ pub fn set_found_route<A: Address>(
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
     let t = ip.table_mut(table)?;
+    if paths.is_empty() && !t.has(prefix, source) {
+        return Ok(());
+    }
     // Only written routes give a table its neighbours.
     let attached = |paths: &[Path]| paths.iter().any(|path| path.attached().is_some());
     let before = match source.is_written() {
-        true => t.paths(prefix, source).filter(|paths| attached(paths)),
+        true => t.attached_paths(prefix, source),
         false => None,
     };
     let mut all = before.unwrap_or_default();

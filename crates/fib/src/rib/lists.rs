@@ -49,11 +49,20 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             *path = path.in_table::<A>(self.id);
         }
         paths.sort_unstable();
+        if let Some(Some(l)) = self.lists.get_mut(self.last as usize)
+            && !paths.is_empty()
+            && l.cast == cast
+            && l.paths == paths
+        {
+            l.uses += 1;
+            return Ok((self.last, l.dpo));
+        }
         let key = (cast, paths);
         if let Some(&id) = self.by_paths.get(&key)
             && let Some(Some(l)) = self.lists.get_mut(id as usize)
         {
             l.uses += 1;
+            self.last = id;
             return Ok((id, l.dpo));
         }
         let (dpo, own) = self.object(c, cast, &key.1)?;
@@ -71,6 +80,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         };
         self.remember_paths(c, &key.1, id);
         self.by_paths.insert(key, id);
+        self.last = id;
         Ok((id, dpo))
     }
 

@@ -109,6 +109,9 @@ pub struct Table<A: Address, L> {
     lists: Vec<Option<PathList>>,
     by_paths: HashMap<(Cast, Vec<Path>), ListId>,
     free: Vec<ListId>,
+    /// The list that was asked for last: routes of one next hop come one after the other, and
+    /// comparing paths is faster than hashing them.
+    last: ListId,
     /// Next hops resolved recursively, with the lists that use them.
     recursive: BTreeSet<(A, ListId)>,
     /// Path lists by the interfaces of their paths.
@@ -144,6 +147,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             lists: Vec::new(),
             by_paths: HashMap::new(),
             free: Vec::new(),
+            last: 0,
             recursive: BTreeSet::new(),
             by_interface: BTreeSet::new(),
             tracked: BTreeMap::new(),
@@ -354,6 +358,17 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     pub fn paths(&self, prefix: Prefix<A>, source: Source) -> Option<Vec<Path>> {
         let id = self.routes.find(prefix, source)?;
         self.list(id).map(|l| l.paths.clone()).filter(|paths| !paths.is_empty())
+    }
+
+    /// Paths of a source's route, if one of them says that hosts are on an interface.
+    pub fn attached_paths(&self, prefix: Prefix<A>, source: Source) -> Option<Vec<Path>> {
+        let list = self.list(self.routes.find(prefix, source)?)?;
+        list.paths.iter().any(|path| path.attached().is_some()).then(|| list.paths.clone())
+    }
+
+    /// Returns whether a source has a route of a prefix.
+    pub fn has(&self, prefix: Prefix<A>, source: Source) -> bool {
+        self.routes.find(prefix, source).is_some()
     }
 
     /// Continues a walk over configured routes, a few hundred at most, unordered; returns false at

@@ -7,12 +7,27 @@ use std::collections::HashMap;
 /// Lists of next hops, each once.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
+    /// The list that was asked for last: routes of one next hop come one after the other.
+    last: u32,
     pub(super) all: Vec<Option<(Hops, u32)>>,
     pub(super) free: Vec<u32>,
     pub(super) by_hops: HashMap<Hops, u32>,
 }
 
 impl Lists {
+    /// Returns the number of a list of next hops, with a reference, as [`hold`](Lists::hold) does;
+    /// it takes neither memory nor a hash while that is the list of the last time.
+    pub(super) fn hold_these(&mut self, hops: &[NextHop]) -> u32 {
+        if let Some(Some((Hops::These(known), uses))) = self.all.get_mut(self.last as usize)
+            && known[..] == *hops
+        {
+            *uses += 1;
+            return self.last;
+        }
+        self.last = self.hold(Hops::These(hops.into()));
+        self.last
+    }
+
     /// Returns the number of a list, with a reference.
     pub(super) fn hold(&mut self, hops: Hops) -> u32 {
         if let Some(&id) = self.by_hops.get(&hops) {

@@ -43,7 +43,7 @@ use thalweg_netlink::{Link, Port, Protocol};
 /// Bytes of notices that may wait in the kernel: 160,000 of routes, or twice as many for the
 /// privileged, as the kernel doubles it. Only what waits takes memory.
 pub const WAITING_BYTES: usize = 128 << 20;
-/// Datagrams that are read with the shadow locked.
+/// Datagrams that are read, and then taken with the shadow locked.
 const AT_ONCE: usize = 64;
 /// Datagrams that are read before the owner is notified.
 const BEFORE_NEWS: usize = 4096;
@@ -193,6 +193,8 @@ struct Shared {
     offers: BTreeSet<Option<u32>>,
     /// Something waits to be taken, and its owner knows.
     announced: bool,
+    /// Changes that were taken.
+    taken: usize,
     complete: bool,
     ended: bool,
     fpm: Option<FpmState>,
@@ -201,6 +203,13 @@ struct Shared {
     /// Times that reading notices fails, for a test.
     #[cfg(test)]
     faults: u32,
+}
+
+impl Shared {
+    /// Changes so far: those that were taken, and those that wait.
+    fn changes(&self) -> usize {
+        self.taken.wrapping_add(self.shadow.waiting())
+    }
 }
 
 #[cfg(test)]
@@ -305,6 +314,8 @@ impl Routes {
         let mut shared = self.0.lock();
         let was_doubtful = shared.shadow.is_doubtful;
         let taken = shared.shadow.take(most);
+        let changes = taken.objects.len() + taken.routes.len() + taken.labels.len();
+        shared.taken = shared.taken.wrapping_add(changes + taken.gone.len());
         if shared.shadow.is_doubtful && !was_doubtful {
             // The thread lists all again.
             self.0.wake();
@@ -472,7 +483,7 @@ impl Worker {
             let all_read = self.hear();
             let may_list = all_read && self.sockets.is_some();
             if may_list && self.due.is_some_and(|(_, at)| at <= Instant::now()) {
-                self.list();
+                self.list(&announce);
             }
             if self.room.has_news() && !announce() {
                 return;
@@ -548,9 +559,11 @@ impl Worker {
         let (mut read, mut causes) = (0, [false; 2]);
         let mut all_read = false;
         while read < BEFORE_NEWS && !all_read {
+            all_read = notices.read(AT_ONCE)?;
+            read += AT_ONCE;
             let mut shared = room.lock();
             let Shared { shadow, counters, roles, roles_changed, .. } = &mut *shared;
-            let n = notices.read(AT_ONCE, |notice| {
+            notices.hand_out(|notice| {
                 counters.notices += 1;
                 match notice {
                     FibNotice::Route(placing, route) => shadow.add(placing, &route),
@@ -574,9 +587,7 @@ impl Worker {
                         causes[0] = true;
                     }
                 }
-            })?;
-            read += n;
-            all_read = n < AT_ONCE;
+            });
         }
         let early = self.room.lock().shadow.take_early();
         if let Some(offer) = early {
@@ -604,8 +615,9 @@ impl Worker {
         }
     }
 
-    /// Lists all objects and routes, and changes the shadow where it differs.
-    fn list(&mut self) {
+    /// Lists all objects and routes, and changes the shadow where it differs. The owner takes what
+    /// has been listed while the list goes on.
+    fn list(&mut self, announce: &impl Fn() -> bool) {
         let Some(Sockets { port, .. }) = &self.sockets else { return };
         let Some((cause, _)) = self.due.take() else { return };
         let begin = Instant::now();
@@ -613,13 +625,13 @@ impl Worker {
             let mut shared = self.room.lock();
             shared.shadow.begin();
             shared.shadow.is_doubtful = false;
-            shared.shadow.waiting()
+            shared.changes()
         };
         let room = self.room.clone();
         let done = self
             .list_settings(port)
             .and_then(|()| all_next_hops(port, |object| room.lock().shadow.list_object(&object)))
-            .and_then(|()| all_routes(port, |route| room.lock().shadow.list(&route)))
+            .and_then(|()| list_routes(port, &room, announce))
             .and_then(|()| all_labels(port, |route| room.lock().shadow.set_label(&route)));
         match done {
             Ok(()) => self.end(cause, begin, before),
@@ -666,7 +678,7 @@ impl Worker {
             self.room.offer(&offer);
         }
         let mut shared = self.room.lock();
-        let differences = shared.shadow.waiting().saturating_sub(before);
+        let differences = shared.changes().saturating_sub(before);
         let now = Instant::now();
         let took = now.duration_since(begin);
         shared.complete = true;
@@ -705,6 +717,21 @@ impl Worker {
         self.due = Some((cause, Instant::now() + self.retry));
         self.retry = (2 * self.retry).min(RETRY_MOST);
     }
+}
+
+/// Lists all routes, and has the owner take them meanwhile.
+fn list_routes(port: &Port, room: &Room, announce: &impl Fn() -> bool) -> io::Result<()> {
+    let mut shared = None;
+    all_routes(port, |route| match route {
+        Some(route) => shared.get_or_insert_with(|| room.lock()).shadow.list(&route),
+        None => {
+            shared = None;
+            if room.has_news() {
+                // The thread asks later if the owner is gone.
+                let _ = announce();
+            }
+        }
+    })
 }
 
 /// Takes note of the role of a link; returns whether that has changed.

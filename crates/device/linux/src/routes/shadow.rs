@@ -11,12 +11,15 @@ use super::table::{Route, SEEN, Table};
 use super::types::{Change, Hops, Left, Limits, NextHop, Taken, Used, Visited};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 use thalweg_netlink::fib::{
     Hop, NextHopMessage, PROTOCOL_KERNEL, Placing, RouteKind, RouteMessage,
 };
 use thalweg_netlink::label::LabelMessage;
 use thalweg_tables::{Address, Prefix, Sweep};
+
+/// `RT_TABLE_DEFAULT`, `RT_TABLE_MAIN` and `RT_TABLE_LOCAL`.
+const OF_KERNEL: RangeInclusive<u32> = 253..=255;
 
 /// Routes of a destination that a list of the kernel has named so far.
 #[derive(Debug, Default)]
@@ -60,6 +63,7 @@ pub(super) struct Shadow {
     /// Work space.
     old: Vec<Route>,
     new: Vec<Route>,
+    hops: Vec<NextHop>,
 }
 
 /// Runs with the tables of an address's version and the destination; nothing if that is invalid.
@@ -212,22 +216,19 @@ impl Shadow {
             return None;
         }
         let hops = match m.object {
-            Some(id) => Hops::Object(id),
-            None if m.kind == RouteKind::Unicast => Hops::These(self.hops(m.hops())),
-            None => Hops::These(Arc::new([])),
+            Some(id) => self.lists.hold(Hops::Object(id)),
+            None if m.kind == RouteKind::Unicast => self.hold_hops(m.hops())?,
+            None => self.lists.hold_these(&[]),
         };
-        // The kernel goes on to the next route if all hops are dead.
-        let is_dead = matches!(&hops, Hops::These(hops) if hops.is_empty());
-        if m.kind == RouteKind::Unicast && is_dead {
-            return None;
-        }
-        let hops = self.lists.hold(hops);
         Some(Route { metric: m.metric, hops, kind: m.kind, protocol: m.protocol })
     }
 
-    /// The hops of a route that the kernel uses.
-    fn hops<'m>(&mut self, all: impl Iterator<Item = Hop<'m>>) -> Arc<[NextHop]> {
-        let (mut hops, mut beyond) = (Vec::new(), 0);
+    /// Returns a reference to the hops of a route that the kernel uses; `None` if all are dead: the
+    /// kernel goes on to the next route then.
+    fn hold_hops<'m>(&mut self, all: impl Iterator<Item = Hop<'m>>) -> Option<u32> {
+        let mut hops = std::mem::take(&mut self.hops);
+        hops.clear();
+        let mut beyond = 0;
         for hop in all.filter(|hop| !hop.is_dead) {
             self.left.unsupported += u64::from(hop.is_odd);
             match hops.len() < self.limits.hops {
@@ -237,7 +238,9 @@ impl Shadow {
         }
         self.left.beyond += beyond;
         hops.sort_unstable();
-        hops.into()
+        let held = (!hops.is_empty()).then(|| self.lists.hold_these(&hops));
+        self.hops = hops;
+        held
     }
 
     /// Changes the routes of a destination.
@@ -417,8 +420,7 @@ impl Shadow {
             self.left.unsupported += 1;
             return None;
         }
-        let hops = Some(self.hops(m.hops())).filter(|hops| !hops.is_empty())?;
-        let hops = self.lists.hold(Hops::These(hops));
+        let hops = self.hold_hops(m.hops())?;
         Some(Row { hops, protocol: m.protocol, propagates_ttl: m.propagates_ttl })
     }
 
@@ -663,9 +665,15 @@ impl Shadow {
         ids.iter().find_map(|id| find(*id))
     }
 
+    /// Returns whether at most one of the tables that are one to the router has routes of each
+    /// version, or had some that wait to be taken.
+    fn is_single(&self) -> bool {
+        self.v4.range(OF_KERNEL).count() <= 1 && self.v6.range(OF_KERNEL).count() <= 1
+    }
+
     /// Takes up to `most` changes.
     pub(super) fn take(&mut self, most: usize) -> Taken {
-        let mut taken = Taken::default();
+        let mut taken = Taken { is_single: self.is_single(), ..Taken::default() };
         while taken.objects.len() < most
             && let Some(id) = self.changed.pop_first()
         {

@@ -4,11 +4,14 @@
 
 use super::shadow::{Offer, Shadow};
 use super::types::{Limits, Visited};
-use super::{Cause, RouteCounters, Routes};
+use super::{Cause, Room, RouteCounters, Routes, Shared, list_routes, wake};
 use crate::Namespace;
 use anyhow::ensure;
+use std::cell::Cell;
+use std::sync::{Arc, Mutex};
 use thalweg_netlink::fib::{NextHopMessage, Placing, RouteMessage};
 use thalweg_netlink::label::LabelMessage;
+use thalweg_netlink::{Port, Protocol};
 use thalweg_netlink::wire::{Header, Writer};
 use thalweg_netns::{LinkOptions, Netns, WAIT_LIMIT, veth, wait_until};
 use thalweg_testkit::{lab_test, processor_time};
@@ -438,7 +441,54 @@ fn a_hop_that_goes_is_the_one_with_its_labels() {
     assert_eq!(hops[0].labels[..], (100_u32 << 12).to_be_bytes());
 }
 
+#[test]
+fn a_destination_has_routes_in_one_table_or_in_several() {
+    let route = |table: u8| {
+        message(&[2, 32, 0, 0, table, 186, 0, 1, 0, 0, 0, 0], |w| {
+            w.bytes(1, &[192, 0, 2, 1]).u32(4, 7);
+        })
+    };
+    let mut shadow = Shadow::new(Limits::default());
+    for table in [254, 7] {
+        shadow.add(Placing::Only, &RouteMessage::parse(&route(table)).unwrap());
+        let taken = shadow.take(10);
+        assert_eq!((taken.routes.len(), taken.is_single), (1, true));
+    }
+    shadow.add(Placing::Only, &RouteMessage::parse(&route(255)).unwrap());
+    assert!(!shadow.take(10).is_single);
+    // Until its end is taken, too, as the route of the other table follows it.
+    shadow.delete(&RouteMessage::parse(&route(255)).unwrap());
+    let taken = shadow.take(10);
+    assert_eq!((taken.routes.len(), taken.is_single), (1, false));
+    assert!(shadow.take(10).is_single);
+}
+
 lab_test! {
+    /// Routes forward before all have been listed.
+    fn routes_are_taken_while_the_list_goes_on() {
+        let (count, ns) = (2000, Netns::new("listed")?);
+        let add = |n| format!("route add blackhole 20.{}.{}.0/24\n", n >> 8, n & 255);
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), (0..count).map(add).collect::<String>())?;
+        ns.ip(&format!("-batch {}", file.path().display()))?;
+        let port = ns.run(|| Port::open(Protocol::Route))??;
+        let shared = Shared { shadow: Shadow::new(Limits::default()), ..Shared::default() };
+        let room = Arc::new(Room { shared: Mutex::new(shared), wake: wake()?, buffer: 0 });
+        let routes = Routes(room.clone());
+        room.lock().shadow.begin();
+        let early = Cell::new(0);
+        let take = || {
+            early.set(early.get() + routes.take(usize::MAX).routes.len());
+            true
+        };
+        list_routes(&port, &room, &take)?;
+        room.lock().shadow.end();
+        ensure!(early.get() > count / 2 && early.get() < count, "{early:?}");
+        ensure!(early.get() + routes.take(usize::MAX).routes.len() == count);
+        ensure!(room.lock().changes() == count);
+        Ok(())
+    }
+
     /// Routes that change while the kernel is not heard are there once it is heard again.
     fn sockets_that_fail_are_opened_again() {
         let (ns, other) = (Netns::new("routes")?, Netns::new("other")?);

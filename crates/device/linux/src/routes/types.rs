@@ -83,6 +83,9 @@ pub struct Taken {
     pub labels: Vec<LabelChange>,
     /// Objects that are gone. No route that was taken leads to one.
     pub gone: Vec<u32>,
+    /// True if at most one of the kernel's tables `local`, `main` and `default` has routes of each
+    /// version: a destination has no route in the others.
+    pub is_single: bool,
     /// True if links have other [roles](super::Routes::role).
     pub roles: bool,
     /// True if there is more to take.

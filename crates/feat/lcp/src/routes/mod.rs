@@ -30,6 +30,7 @@ use fpm::Leaving;
 use objects::Objects;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_device_linux::mirror::MirrorError;
@@ -332,8 +333,15 @@ fn take(c: &mut Control, origin: Origin) {
             objects::set(c, origin, object, hops);
         }
         let count = taken.routes.len() as u64;
+        let is_alone = is_alone(c);
+        let mut last = None;
         for change in taken.routes {
-            apply(c, origin, change);
+            // What is known of a destination is all that there is, and need not be looked up.
+            if is_alone && (taken.is_single || table_of(change.table) != TableId(0)) {
+                apply(c, origin, change, &mut last);
+            } else {
+                settle(c, change.table, change.destination);
+            }
         }
         let labels = taken.labels.len() as u64;
         for change in taken.labels {
@@ -373,13 +381,27 @@ fn is_alone(c: &Control) -> bool {
     state.followed.len() == 1 && state.followed.values().all(|of| of.fpm.is_none())
 }
 
-/// Applies a route of the kernel, or of `zebra`.
-fn apply(c: &mut Control, origin: Origin, change: Change) {
-    if !is_alone(c) || table_of(change.table) == TableId(0) {
-        return settle(c, change.table, change.destination);
-    }
-    let paths = change.now.as_ref().map(|used| paths(c, origin, change.destination.0, used));
-    put(c, table_of(change.table), change.destination, change.now.as_ref().zip(paths));
+/// Next hops of a route, and the paths that they are.
+type Ways = (Arc<[NextHop]>, Vec<Path>);
+
+/// Applies the only route of a destination. `last` has the next hops of the one before, which has
+/// mostly the same.
+fn apply(c: &mut Control, origin: Origin, change: Change, last: &mut Option<Ways>) {
+    let Change { table, destination, now } = change;
+    let paths = now.as_ref().map(|used| match (&used.hops, &*last) {
+        (Hops::These(hops), Some((known, paths)))
+            if used.kind == RouteKind::Unicast && Arc::ptr_eq(hops, known) =>
+        {
+            paths.clone()
+        }
+        (Hops::These(hops), _) if used.kind == RouteKind::Unicast => {
+            let paths = paths_of(c, origin.id, hops);
+            *last = Some((Arc::clone(hops), paths.clone()));
+            paths
+        }
+        _ => paths(c, origin, destination.0, used),
+    });
+    put(c, table_of(table), destination, now.as_ref().zip(paths));
 }
 
 /// Gives a destination the route of the first namespace that has one over a twin, in the first of

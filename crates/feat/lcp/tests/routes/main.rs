@@ -135,6 +135,29 @@ lab_test! {
         Ok(())
     }
 
+    /// The kernel asks three tables one after the other, which are one here.
+    fn tables_that_are_one_are_asked_in_turn() {
+        let mut r = Router::new()?;
+        let prefix = "192.0.2.0/24";
+        r.ip(&format!("route add {prefix} via 10.1.0.3 table main"));
+        r.until_fib(prefix, &["10.1.0.3"]);
+        r.ip(&format!("route add {prefix} via 10.1.0.4 table default"));
+        r.ip(&format!("route add {prefix} via 10.1.0.2 table local"));
+        r.until_fib(prefix, &["10.1.0.2"]);
+        r.ip(&format!("route del {prefix} table local"));
+        r.until_fib(prefix, &["10.1.0.3"]);
+        r.ip(&format!("route del {prefix} table main"));
+        r.until_fib(prefix, &["10.1.0.4"]);
+        r.ip(&format!("route add {prefix} via 10.1.0.3 table main"));
+        r.until_fib(prefix, &["10.1.0.3"]);
+        r.ip(&format!("route del {prefix} table default"));
+        r.ip(&format!("route replace {prefix} via 10.1.0.5 table main"));
+        r.until_fib(prefix, &["10.1.0.5"]);
+        r.ip(&format!("route del {prefix} table main"));
+        r.until_none(prefix);
+        Ok(())
+    }
+
     /// Tables that routes have made go with the last of these, unless a user has a part in them.
     fn tables_go_with_their_last_route() {
         let mut r = Router::new()?;

@@ -18,9 +18,11 @@ const RESTART_OF_A_MILLION: Duration = Duration::from_secs(8);
 /// Measurements of a run.
 pub struct Evidence {
     pub software: Software,
-    /// Routes of each provider, and the time until the router had them.
+    /// Routes of each provider, the time until the router had them, and until both sessions were
+    /// established as well.
     pub routes: u32,
     pub filled: Duration,
+    pub ready: Duration,
     /// Time from the last route in the kernel until the router had it.
     pub behind: Duration,
     /// Losses of undisturbed seconds.
@@ -64,10 +66,12 @@ fn routes(e: &Evidence) -> Claim {
         name: "routes",
         holds: e.router >= u64::from(e.routes),
         text: format!(
-            "{} from each of two providers, in the router {} after the daemons' start, {} a second",
+            "{} from each of two providers, in the router {} after the daemons' start, {} a \
+             second, and {} after the kernel's last one",
             grouped(e.routes.into()),
             time(e.filled),
-            grouped(rate(e.routes.into(), e.filled))
+            grouped(rate(e.routes.into(), e.filled)),
+            time(e.behind)
         ),
     }
 }
@@ -98,13 +102,20 @@ fn away(l: &Losses) -> String {
     }
 }
 
+/// The daemon's part of the time, and the router's.
+fn changes(e: &Event) -> String {
+    let Some((kernel, router)) = e.tables else { return String::new() };
+    let behind = time(router.saturating_sub(kernel));
+    format!("the daemon's last change came after {}, and was taken {behind} later; ", time(kernel))
+}
+
 fn failure(e: &Evidence) -> Claim {
     let l = &e.failure.losses;
     let [before, after, _] = e.by_way;
     Claim {
         name: "failure",
         holds: l.sent > 0 && !l.still && before[0] > 90.0 && after[1] > 90.0,
-        text: format!("{}; all go by way of provider two", away(l)),
+        text: format!("{}; {}all go by way of provider two", away(l), changes(&e.failure)),
     }
 }
 
@@ -170,19 +181,26 @@ pub fn to_json(e: &Evidence, claims: &[Claim]) -> Value {
             "last_back_ms": l.back.map(|back| ms(back.1)),
         })
     };
+    let event = |e: &Event| {
+        let mut all = losses(&e.losses);
+        all["kernel_done_ms"] = json!(e.tables.map(|(kernel, _)| ms(kernel)));
+        all["router_done_ms"] = json!(e.tables.map(|(_, router)| ms(router)));
+        all
+    };
     json!({
         "ok": claims.iter().all(|c| c.holds),
         "claims": claims.iter().map(claim).collect::<Vec<_>>(),
         "daemon": e.software.name(),
         "routes": e.routes,
         "filled_ms": ms(e.filled),
+        "ready_ms": ms(e.ready),
         "behind_ms": ms(e.behind),
         "packets_per_second": RATE,
         "steady": losses(&e.steady),
-        "failure": losses(&e.failure.losses),
-        "repair": losses(&e.repair.losses),
-        "router_restart": losses(&e.restart.losses),
-        "daemon_restart": losses(&e.daemon.losses),
+        "failure": event(&e.failure),
+        "repair": event(&e.repair),
+        "router_restart": event(&e.restart),
+        "daemon_restart": event(&e.daemon),
         "sessions_stayed": e.sessions_stayed,
         "kernel_routes": e.kernel,
         "router_routes": e.router,
@@ -203,7 +221,8 @@ mod tests {
             back: (lost > 0).then_some((back, back)),
             still: false,
         };
-        Event { name: "it", at: Duration::ZERO, losses, open: false }
+        let tables = Some((back / 2, back));
+        Event { name: "it", at: Duration::ZERO, losses, tables, open: false }
     }
 
     fn good() -> Evidence {
@@ -211,6 +230,7 @@ mod tests {
             software: Software::Bird,
             routes: 1000,
             filled: Duration::from_secs(2),
+            ready: Duration::from_secs(3),
             behind: Duration::from_millis(300),
             steady: event(0).losses,
             failure: event(5000),

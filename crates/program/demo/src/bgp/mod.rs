@@ -18,7 +18,7 @@ use crate::{FAILED, Interrupted, last_words, print_claims};
 use anyhow::{Context, Result, bail};
 use claims::Evidence;
 use configs::Software;
-use stage::{Daemon, Looks, Places, Providers, Router, Session, Table};
+use stage::{Daemon, Looks, Places, Providers, Router, Session};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl Play {
     ) -> Result<Play> {
         let places = Places::new()?;
         let router = Router::start(&places, dir.path())?;
-        let looks = Looks::start(router.socket())?;
+        let looks = Looks::start(router.socket(), args.routes)?;
         let begin = Instant::now();
         let daemon = Daemon::start(args.daemon, &places.plane)?;
         let providers = Providers::start(&places, args.routes)?;
@@ -183,8 +183,11 @@ impl Play {
     /// All steps.
     fn all(&mut self) -> Result<Evidence> {
         self.until("all routes in the router", Play::is_full)?;
-        let filled = self.begin.elapsed();
-        let behind = self.looks.noticed().map_or(filled, |at| at.elapsed());
+        // The sessions of both providers may be there later than the routes of one.
+        let ready = self.begin.elapsed();
+        let first = self.looks.first_full();
+        let filled = first.map_or(ready, |at| at.full.duration_since(self.begin));
+        let behind = first.map_or(filled, |at| at.full.duration_since(at.noticed));
         let addresses = configs::addresses(self.routes, DESTINATIONS);
         let (from, to) = (&self.places.customer, &self.places.world);
         self.stream = Some(Stream::start(from, to, &addresses)?);
@@ -229,6 +232,7 @@ impl Play {
             software: self.software,
             routes: self.routes,
             filled,
+            ready,
             behind,
             steady,
             failure,
@@ -258,7 +262,7 @@ impl Play {
         self.next(name);
         self.open = Some(Instant::now());
         let at = self.begin.elapsed();
-        self.events.push(Event { name, at, losses: Losses::default(), open: true });
+        self.events.push(Event { name, at, losses: Losses::default(), tables: None, open: true });
     }
 
     /// Waits until a condition holds, and nothing more is lost; ends the event.
@@ -270,7 +274,10 @@ impl Play {
         self.quiet()?;
         self.update();
         self.open = None;
+        let last = self.looks.last_full().filter(|at| at.noticed > begin);
         let event = self.events.last_mut().context("nothing has happened")?;
+        let since = |at: Instant| at.duration_since(begin);
+        event.tables = last.map(|at| (since(at.noticed), since(at.full)));
         event.open = false;
         Ok(event.clone())
     }
@@ -303,11 +310,8 @@ impl Play {
 
     /// Tells if the sessions are established, and all routes are the router's.
     fn is_full(&self) -> bool {
-        let is_full = |table: Table| {
-            table.complete && table.waiting == 0 && table.forwarded >= u64::from(self.routes)
-        };
         self.sessions.iter().all(|session| session.established)
-            && self.looks.table().is_some_and(is_full)
+            && self.looks.table().is_some_and(|table| table.has_all(self.routes))
     }
 
     /// Shares of the stream by way of the providers, in percent.

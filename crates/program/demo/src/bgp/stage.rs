@@ -12,8 +12,8 @@ use thalweg_cli::client::Client;
 use thalweg_netns::{Keeper, LinkOptions, Netns, Output, Running, Signal, veth};
 use thalweg_peers::{Bird, Frr};
 
-/// Time between two looks at the router and the daemons.
-const PERIOD: Duration = Duration::from_millis(200);
+/// Time between two looks at the router's table.
+const PERIOD: Duration = Duration::from_millis(50);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Namespaces, from the customer to the world.
@@ -244,6 +244,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// Tells if all routes of a provider are the router's, and no change of them waits.
+    pub fn has_all(&self, routes: u32) -> bool {
+        self.complete && self.waiting == 0 && self.forwarded >= u64::from(routes)
+    }
+
     fn read(client: &mut Client) -> Result<Table> {
         let mut ask = |command: &str| -> Result<Value> {
             let text = client.run(&format!("{command} | json"))?;
@@ -263,6 +268,15 @@ impl Table {
     }
 }
 
+/// A moment at which the router had all routes, late by up to the time between two looks.
+#[derive(Clone, Copy)]
+pub struct Filled {
+    /// When the kernel's last change before that was seen.
+    pub noticed: Instant,
+    /// When nothing waited any more.
+    pub full: Instant,
+}
+
 /// The last look at the router.
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -270,6 +284,9 @@ struct Seen {
     table: Option<Table>,
     /// When the kernel's last change was seen first.
     noticed: Option<Instant>,
+    /// The first such moment, and the last one that changes went before.
+    first: Option<Filled>,
+    last: Option<Filled>,
 }
 
 /// A thread that looks at the router's table, so that the screen never waits for it.
@@ -279,21 +296,30 @@ pub struct Looks {
 }
 
 impl Looks {
-    pub fn start(socket: PathBuf) -> Result<Looks> {
+    pub fn start(socket: PathBuf, routes: u32) -> Result<Looks> {
         let (seen, stop) =
             (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
         let (into, until) = (seen.clone(), stop.clone());
         let run = move || {
-            let mut notices = None;
+            let (mut notices, mut was_full) = (None, false);
             while !until.load(Ordering::Acquire) {
                 // A client that is kept would speak to a router that is gone.
                 let read = Client::connect(&socket).map_err(anyhow::Error::from);
                 let read = read.and_then(|mut client| Table::read(&mut client)).ok();
                 let mut seen = into.lock().unwrap_or_else(PoisonError::into_inner);
+                let now = Instant::now();
                 let counted = read.map(|table| table.notices);
-                if counted.is_some() && counted != notices {
-                    (notices, seen.noticed) = (counted, Some(Instant::now()));
+                let has_changed = counted.is_some() && counted != notices;
+                if has_changed {
+                    (notices, seen.noticed) = (counted, Some(now));
                 }
+                let is_full = read.is_some_and(|table| table.has_all(routes));
+                if is_full && (has_changed || !was_full) {
+                    let noticed = seen.noticed.unwrap_or(now);
+                    seen.last = Some(Filled { noticed, full: now });
+                    seen.first = seen.first.or(seen.last);
+                }
+                was_full = is_full;
                 seen.table = read;
                 drop(seen);
                 std::thread::sleep(PERIOD);
@@ -312,9 +338,14 @@ impl Looks {
         self.seen().table
     }
 
-    /// When the kernel's last change was seen, late by up to the time between two looks.
-    pub fn noticed(&self) -> Option<Instant> {
-        self.seen().noticed
+    /// The first moment at which the router had all routes.
+    pub fn first_full(&self) -> Option<Filled> {
+        self.seen().first
+    }
+
+    /// The last moment at which it had all routes after a change.
+    pub fn last_full(&self) -> Option<Filled> {
+        self.seen().last
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Event {
     /// Moment of the event, since the begin.
     pub at: Duration,
     pub losses: Losses,
+    /// Time from the event to the kernel's last change, and until the router had taken all of them.
+    pub tables: Option<(Duration, Duration)>,
     /// True while it goes on.
     pub open: bool,
 }
@@ -154,7 +156,7 @@ mod tests {
             still: false,
         };
         let at = Duration::from_secs(12);
-        let event = Event { name: "the link to provider one fails", at, losses, open: false };
+        let event = Event { name: "the link to provider one fails", at, losses, tables: None, open: false };
         let none = Event { losses: Losses::default(), ..event.clone() };
         let still = Event { losses: Losses { still: true, ..losses }, ..event.clone() };
         let sessions = [Session { established: true, mark: String::new() }, Session::default()];
