@@ -1,6 +1,6 @@
 //! Files that grow, and that others move away meanwhile.
 
-use crate::client::{self, Kind, Reserved};
+use crate::client::{self, Kind, Lease, Reserved};
 use crate::{FileError, append};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -15,7 +15,10 @@ pub struct Appended {
     path: PathBuf,
     /// Kind of the file, if a client has named it.
     kind: Option<&'static Kind>,
-    _reserved: Reserved,
+    /// The name is its own: without it, what is left goes to the file that is open.
+    lease: Lease,
+    /// The name of one that no client has named.
+    _own: Option<Reserved>,
 }
 
 /// Logs that no client has named.
@@ -28,24 +31,28 @@ impl Appended {
     /// The errors of [`append`].
     pub fn open(path: &Path) -> Result<Appended, FileError> {
         let file = append(path)?;
-        let reserved = client::reserve_own(path, &LOGS);
-        Ok(Appended { file, path: path.to_owned(), kind: None, _reserved: reserved })
+        let own = client::reserve_own(path, &LOGS);
+        let (path, lease) = (path.to_owned(), own.lease());
+        Ok(Appended { file, path, kind: None, lease, _own: Some(own) })
     }
 
-    /// Opens or creates a file that a client of the router has named.
+    /// Opens or creates a file that a client of the router has named. Its name is free again once
+    /// the reservation is dropped, also while a thread still writes the last lines.
     ///
     /// # Errors
     /// The errors of [`client::append`].
-    pub fn of_client(path: &Path, kind: &'static Kind) -> Result<Appended, FileError> {
+    pub fn of_client(path: &Path, kind: &'static Kind) -> Result<(Appended, Reserved), FileError> {
         let file = client::append(path, kind)?;
         let reserved = client::reserve(path, kind)?;
-        Ok(Appended { file, path: path.to_owned(), kind: Some(kind), _reserved: reserved })
+        let (path, lease) = (path.to_owned(), reserved.lease());
+        Ok((Appended { file, path, kind: Some(kind), lease, _own: None }, reserved))
     }
 
     /// Opens the file again if its name leads to another one. If that fails, the old one goes on.
     fn follow(&mut self) {
         let inode = |m: io::Result<Metadata>| m.map(|m| (m.dev(), m.ino())).ok();
-        if inode(std::fs::symlink_metadata(&self.path)) == inode(self.file.metadata()) {
+        let is_same = inode(std::fs::symlink_metadata(&self.path)) == inode(self.file.metadata());
+        if is_same || !self.lease.is_held() {
             return;
         }
         let again = match self.kind {
@@ -53,7 +60,8 @@ impl Appended {
             None => append(&self.path),
         };
         if let Ok(file) = again {
-            self.file = file;
+            // The name may have become another one's since.
+            let _ = self.lease.with(|| self.file = file);
         }
     }
 }

@@ -11,8 +11,10 @@
 //! Files whose bytes clients get to see, such as captures that are sent again, are [read
 //! ](read_shown) only if everyone may read them, or below the directories that the user names.
 //!
-//! No link is followed on the way there, and a file is replaced only by one of its kind. Files that
-//! the router itself writes to again and again are [reserved](reserve).
+//! No link is followed on the way there, and a file is replaced only by one of its kind, or appended
+//! to if it is one. Files that the router itself writes to later are [reserved](reserve) by what
+//! says so: a setting, or a capture that runs. A thread that writes for it has a [`Lease`], which
+//! ends with the setting at once, whatever the thread does then.
 
 use crate::write::{PASSING, Spot, directory, fill, no_directory};
 use crate::{FileError, Replacement, at, is_private, open, read_all, wrong};
@@ -22,9 +24,9 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Directory in which everyone may make files, and clients may name some.
 pub const FOR_ALL: &str = "/tmp";
@@ -112,53 +114,128 @@ fn walk(top: &Path, rest: &Path) -> io::Result<OwnedFd> {
 
 fn spot(path: &Path, kind: &Kind) -> Result<Spot, FileError> {
     let full = std::path::absolute(path).map_err(at("write", path))?;
-    let other = reserved()
-        .iter()
-        .find(|(at, by)| full.starts_with(at) && by.name != kind.name)
-        .map(|(_, by)| by.name);
-    match other {
-        Some(name) => {
-            let text = format!("the router writes {name} there: name another file");
-            Err(at("write", path)(wrong(text)))
-        }
+    match taken(&full, |by| by.kind.name != kind.name) {
+        Some(name) => Err(at("write", path)(wrong(is_taken(name)))),
         None => place(path, kind, ALLOWED.get()),
     }
 }
 
-/// Files that parts of the router write to again and again.
-static RESERVED: Mutex<Vec<(PathBuf, &'static Kind)>> = Mutex::new(Vec::new());
+fn is_taken(name: &str) -> String {
+    format!("the router writes {name} there: name another file")
+}
 
-fn reserved() -> MutexGuard<'static, Vec<(PathBuf, &'static Kind)>> {
+/// A file, or all below a directory, that is for one kind of content.
+#[derive(Debug)]
+struct Entry {
+    at: PathBuf,
+    kind: &'static Kind,
+    /// Nothing else of its kind is written there either.
+    is_alone: bool,
+}
+
+/// Files that parts of the router write to later.
+static RESERVED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+fn reserved() -> MutexGuard<'static, Vec<Entry>> {
     // No list is left half changed.
     RESERVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns the kind of what has reserved a path, if one that is in the way has.
+fn taken(full: &Path, is_in_the_way: impl Fn(&Entry) -> bool) -> Option<&'static str> {
+    let all = reserved();
+    let by = all.iter().find(|by| full.starts_with(&by.at) && is_in_the_way(by));
+    by.map(|by| by.kind.name)
+}
+
 /// A file, or all below a directory, that is for one kind of content as long as this exists.
 #[derive(Debug)]
-pub struct Reserved(PathBuf, &'static Kind);
+pub struct Reserved {
+    at: PathBuf,
+    kind: &'static Kind,
+    is_alone: bool,
+    lease: Lease,
+}
+
+/// The right to write to a file for what has [reserved](Reserved) it, as long as that lasts.
+#[derive(Clone, Debug, Default)]
+pub struct Lease(Arc<Mutex<bool>>);
+
+impl Lease {
+    fn has_ended(&self) -> MutexGuard<'_, bool> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the file is still reserved. Only [`with`](Lease::with) keeps it so.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        !*self.has_ended()
+    }
+
+    /// Does something short that gives the file's name to new content; `None` if the file is not
+    /// reserved any more. The end of the reservation waits for that.
+    pub(crate) fn with<T>(&self, job: impl FnOnce() -> T) -> Option<T> {
+        let has_ended = self.has_ended();
+        if *has_ended { None } else { Some(job()) }
+    }
+}
 
 /// Has no client write another kind of content to a file that the router will write to later. The
 /// same kind may be reserved several times.
 ///
 /// # Errors
-/// If clients may not write there, or it is reserved for another kind.
+/// If clients may not write there, or it is reserved for another kind, or by one
+/// [alone](reserve_alone).
 pub fn reserve(path: &Path, kind: &'static Kind) -> Result<Reserved, FileError> {
+    claim(path, kind, false)
+}
+
+/// Like [`reserve`], for a file that is written as a whole, so that two would overwrite each other.
+///
+/// # Errors
+/// If clients may not write there, or it is reserved already.
+pub fn reserve_alone(path: &Path, kind: &'static Kind) -> Result<Reserved, FileError> {
+    claim(path, kind, true)
+}
+
+fn claim(path: &Path, kind: &'static Kind, is_alone: bool) -> Result<Reserved, FileError> {
     spot(path, kind)?;
-    Ok(reserve_own(path, kind))
+    let full = std::path::absolute(path).map_err(at("write", path))?;
+    match taken(&full, |by| is_alone || by.is_alone) {
+        Some(name) => Err(at("write", path)(wrong(is_taken(name)))),
+        None => Ok(enter(full, kind, is_alone)),
+    }
 }
 
 /// Like [`reserve`], for a file that no client has named.
 #[must_use]
 pub fn reserve_own(path: &Path, kind: &'static Kind) -> Reserved {
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    reserved().push((full.clone(), kind));
-    Reserved(full, kind)
+    enter(full, kind, false)
+}
+
+fn enter(at: PathBuf, kind: &'static Kind, is_alone: bool) -> Reserved {
+    reserved().push(Entry { at: at.clone(), kind, is_alone });
+    Reserved { at, kind, is_alone, lease: Lease::default() }
+}
+
+impl Reserved {
+    /// Returns the right of a writer, which ends with this.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        self.lease.clone()
+    }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
+        // First: nobody else gets the name while a writer may still take it.
+        *self.lease.has_ended() = true;
         let mut all = reserved();
-        let own = all.iter().position(|(at, kind)| *at == self.0 && kind.name == self.1.name);
+        let is_own = |by: &Entry| {
+            by.at == self.at && by.kind.name == self.kind.name && by.is_alone == self.is_alone
+        };
+        let own = all.iter().position(is_own);
         own.map(|at| all.swap_remove(at));
     }
 }
@@ -174,13 +251,14 @@ pub fn check(path: &Path, kind: &Kind) -> Result<(), FileError> {
 /// Opens a file to append to it, and creates it if it does not exist.
 ///
 /// # Errors
-/// The errors of [`crate::append`]; if clients may not write there, or the file is another user's.
+/// The errors of [`crate::append`]; if clients may not write there, or the file is another user's
+/// or of another kind.
 pub fn append(path: &Path, kind: &Kind) -> Result<File, FileError> {
-    append_at(&spot(path, kind)?)
+    append_at(&spot(path, kind)?, kind)
 }
 
-fn append_at(spot: &Spot) -> Result<File, FileError> {
-    let file = spot.open(OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)?;
+fn append_at(spot: &Spot, kind: &Kind) -> Result<File, FileError> {
+    let file = spot.open(OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
     let failed = at("write", spot.path());
     let meta = match file.metadata() {
         Ok(meta) => meta,
@@ -193,7 +271,23 @@ fn append_at(spot: &Spot) -> Result<File, FileError> {
     if meta.nlink() > 1 {
         return Err(failed(wrong("it has another name elsewhere (a hard link)")));
     }
+    let mut first = vec![0; longest(kind)];
+    let length = file.read_at(&mut first, 0);
+    let is_fine = length.and_then(|length| check_first(&first[..length], kind));
+    is_fine.map_err(at("write", spot.path()))?;
     Ok(file)
+}
+
+/// Returns the number of first bytes that tell a file of a kind from others; 0 if none do.
+fn longest(kind: &Kind) -> usize {
+    kind.magic.iter().map(|magic| magic.len()).max().unwrap_or(0)
+}
+
+/// Checks by its first bytes that a file is empty or one of a kind.
+fn check_first(first: &[u8], kind: &Kind) -> io::Result<()> {
+    let is_it = first.is_empty() || kind.magic.iter().any(|magic| first.starts_with(magic));
+    let other = || wrong(format!("the file that is there is not {}: remove it first", kind.name));
+    if is_it { Ok(()) } else { Err(other()) }
 }
 
 /// Creates a file that must not exist, and writes its first bytes.
@@ -214,20 +308,25 @@ pub fn replacement(path: &Path, kind: &Kind) -> Result<Replacement, FileError> {
 }
 
 fn replacement_at(spot: Spot, kind: &Kind) -> Result<Replacement, FileError> {
-    let longest = kind.magic.iter().map(|magic| magic.len()).max().unwrap_or(0);
+    let longest = longest(kind);
     // A link is replaced; what it leads to does not matter.
     if longest > 0
         && let Ok(old) = spot.open(OFlags::RDONLY)
     {
         let mut first = Vec::new();
         let read = old.take(longest as u64).read_to_end(&mut first);
-        read.map_err(at("write", spot.path()))?;
-        if !first.is_empty() && !kind.magic.iter().any(|magic| first.starts_with(magic)) {
-            let text = format!("the file that is there is not {}: remove it first", kind.name);
-            return Err(at("write", spot.path())(wrong(text)));
-        }
+        let is_fine = read.and_then(|_| check_first(&first, kind));
+        is_fine.map_err(at("write", spot.path()))?;
     }
     Replacement::at(spot)
+}
+
+/// Checks that a file can be replaced later, by one of its kind.
+///
+/// # Errors
+/// The errors of [`replacement`].
+pub fn check_replaceable(path: &Path, kind: &Kind) -> Result<(), FileError> {
+    replacement(path, kind).map(drop)
 }
 
 /// Replaces a file as a whole.
@@ -369,6 +468,64 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_free_as_soon_as_nothing_says_otherwise() {
+        static LOG: Kind = Kind { name: "a log of clients", magic: &[b"{"], is_foreign: false };
+        static SAVED: Kind = Kind { name: "saved states", magic: &[b"state"], is_foreign: false };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let (mut log, reserved) = crate::Appended::of_client(&path, &LOG).unwrap();
+        assert!(reserve(&path, &SAVED).is_err());
+        // The writer is still there, and has something to write.
+        drop(reserved);
+        let saved = reserve(&path, &SAVED).unwrap();
+        let mut new = replacement(&path, &SAVED).unwrap();
+        new.write_all(b"state 1").unwrap();
+        assert!(new.commit_for(&saved.lease()).unwrap());
+        log.write_all(b"{}\n").unwrap();
+        log.flush().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"state 1");
+        // The other way round: a file that is being written when its name is given to a log.
+        let mut late = replacement(&path, &SAVED).unwrap();
+        late.write_all(b"state 2").unwrap();
+        let lease = saved.lease();
+        drop(saved);
+        fs::remove_file(&path).unwrap();
+        let (mut log, _reserved) = crate::Appended::of_client(&path, &LOG).unwrap();
+        assert!(!late.commit_for(&lease).unwrap());
+        log.write_all(b"{}\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"{}\n");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_written_as_a_whole_is_not_written_twice() {
+        static WHOLE: Kind = Kind { name: "a whole", magic: &[], is_foreign: false };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let alone = reserve_alone(&path, &WHOLE).unwrap();
+        assert!(reserve_alone(&path, &WHOLE).is_err() && reserve(&path, &WHOLE).is_err());
+        replace(&path, &WHOLE, b"x").unwrap();
+        drop(alone);
+        let shared = reserve(&path, &WHOLE).unwrap();
+        assert!(reserve_alone(&path, &WHOLE).is_err());
+        drop(shared);
+        reserve_alone(&path, &WHOLE).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_not_appended_to() {
+        let (_dir, allowed, _) = lab();
+        let path = allowed.join("a");
+        fs::write(&path, "root:x:0:0").unwrap();
+        let text = append(&path, &NOTES).unwrap_err().to_string();
+        assert!(text.ends_with("is not notes: remove it first"), "{text}");
+        fs::write(&path, "").unwrap();
+        append(&path, &NOTES).unwrap().write_all(b"note 1").unwrap();
+        append(&path, &NOTES).unwrap().write_all(b", 2").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"note 1, 2");
+    }
+
+    #[test]
     fn files_are_written_below_allowed_directories_only() {
         let (_dir, allowed, other) = lab();
         for path in [allowed.join("a"), allowed.join("deep/a"), "/tmp/a".into()] {
@@ -435,9 +592,9 @@ mod tests {
         fs::hard_link(&victim, &name).unwrap();
         assert!(append(&name, &NOTES).unwrap_err().to_string().contains("hard link"));
         let own = allowed.join("own");
-        append(&own, &NOTES).unwrap().write_all(b"a").unwrap();
+        append(&own, &NOTES).unwrap().write_all(b"note a").unwrap();
         append(&own, &NOTES).unwrap().write_all(b"b").unwrap();
-        assert_eq!(fs::read(&own).unwrap(), b"ab");
+        assert_eq!(fs::read(&own).unwrap(), b"note ab");
     }
 
     #[test]

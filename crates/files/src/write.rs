@@ -1,5 +1,6 @@
 //! Writing: the place of a file, and what is done there.
 
+use crate::client::Lease;
 use crate::{FileError, at, open_regular, temporary, wrong};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use std::ffi::OsString;
@@ -163,20 +164,38 @@ impl Replacement {
     ///
     /// # Errors
     /// If that fails; the file is as it was then.
-    pub fn commit(mut self) -> Result<(), FileError> {
+    pub fn commit(self) -> Result<(), FileError> {
+        self.put(None).map(drop)
+    }
+
+    /// Does the same if the file is still reserved for it; returns whether it was.
+    ///
+    /// # Errors
+    /// The errors of [`Replacement::commit`].
+    pub fn commit_for(self, lease: &Lease) -> Result<bool, FileError> {
+        self.put(Some(lease))
+    }
+
+    fn put(mut self, lease: Option<&Lease>) -> Result<bool, FileError> {
         let Spot { dir, name, path } = &self.spot;
         self.new.sync_all().map_err(at("write", path))?;
         // The file may have become something else meanwhile.
         self.spot.check_replaceable().map_err(at("write", path))?;
         if let Some(temporary) = &self.temporary {
-            rustix::fs::renameat(dir, temporary, dir, name)
-                .map_err(|e| at("write", path)(e.into()))?;
+            let rename = || rustix::fs::renameat(dir, temporary, dir, name);
+            let renamed = match lease {
+                Some(lease) => lease.with(rename),
+                None => Some(rename()),
+            };
+            let Some(renamed) = renamed else { return Ok(false) };
+            renamed.map_err(|e| at("write", path)(e.into()))?;
         }
         self.temporary = None;
         // The entry in the directory must last, too.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let synced = rustix::fs::openat(dir, ".", flags, Mode::empty()).and_then(rustix::fs::fsync);
-        synced.map_err(|e| at("write in", directory(path))(e.into()))
+        synced.map_err(|e| at("write in", directory(path))(e.into()))?;
+        Ok(true)
     }
 }
 

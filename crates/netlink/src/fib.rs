@@ -621,15 +621,8 @@ fn is_interrupted(done: io::Result<()>) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::payload as message;
     use proptest::prelude::*;
-
-    fn message(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-        let mut message = Vec::new();
-        let mut w = Writer::with_payload(&mut message, Header::default(), head);
-        fill(&mut w);
-        w.finish();
-        message.split_off(16)
-    }
 
     fn route(family: u8, bits: u8, kind: u8, fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
         message(&[family, bits, 0, 0, 254, 186, 0, kind, 0, 0, 0, 0], fill)

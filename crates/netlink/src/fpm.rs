@@ -35,6 +35,14 @@ pub enum FrameError {
 /// Messages of the first frame, and what follows it.
 type Parts<'a> = (&'a [u8], &'a [u8]);
 
+/// Encodes messages as a frame, as `zebra` does.
+#[must_use]
+pub fn frame(messages: &[u8]) -> Vec<u8> {
+    // Longer ones do not fit.
+    let length = u16::try_from(messages.len() + HEAD).unwrap_or(u16::MAX);
+    [&[VERSION, NETLINK][..], &length.to_be_bytes(), messages].concat()
+}
+
 /// Splits bytes of a connection into the messages of the first frame and what follows it; `None` if
 /// the frame has not come whole.
 ///
@@ -118,27 +126,13 @@ pub fn fuzz(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Header, Writer};
+    use crate::wire::message;
     use proptest::prelude::*;
-
-    fn message(kind: u16, head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-        let mut message = Vec::new();
-        let header = Header { kind, ..Header::default() };
-        let mut w = Writer::with_payload(&mut message, header, head);
-        fill(&mut w);
-        w.finish();
-        message
-    }
 
     fn route(kind: u16) -> Vec<u8> {
         message(kind, &[2, 24, 0, 0, 254, 186, 0, 1, 0, 0, 0, 0], |w| {
             w.bytes(1, &[192, 0, 2, 0]).u32(30, 7);
         })
-    }
-
-    fn frame(messages: &[u8]) -> Vec<u8> {
-        let length = (messages.len() + HEAD) as u16;
-        [&[VERSION, NETLINK][..], &length.to_be_bytes(), messages].concat()
     }
 
     fn said(frame: &[u8]) -> Vec<String> {

@@ -169,20 +169,13 @@ fn all_inputs(port: &Port, mut each: impl FnMut(LabelInput)) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::socket::Protocol;
+    use crate::wire::payload as message;
     use proptest::prelude::*;
     use std::net::IpAddr;
 
     const RTA_OIF: u16 = 4;
     const RTA_VIA: u16 = 18;
     const RTA_NEWDST: u16 = 19;
-
-    fn message(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-        let mut message = Vec::new();
-        let mut w = Writer::with_payload(&mut message, Header::default(), head);
-        fill(&mut w);
-        w.finish();
-        message.split_off(16)
-    }
 
     fn entry(label: u32, bottom: bool) -> [u8; 4] {
         (label << 12 | u32::from(bottom) << 8).to_be_bytes()

@@ -321,6 +321,23 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
+/// Encodes a message of a kind, with bytes before its attributes, a multiple of four.
+#[must_use]
+pub fn message(kind: u16, payload: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut message = Vec::new();
+    let header = Header { kind, ..Header::default() };
+    let mut w = Writer::with_payload(&mut message, header, payload);
+    fill(&mut w);
+    w.finish();
+    message
+}
+
+/// Encodes a message without its header, as it is read.
+#[must_use]
+pub fn payload(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    message(0, head, fill).split_off(HEADER_BYTES)
+}
+
 /// Appends one message to a datagram.
 #[derive(Debug)]
 pub struct Writer<'o> {

@@ -166,8 +166,8 @@ impl Item {
         self
     }
 
-    /// Names the thing that it takes and that exists once, such as an index: another item that has
-    /// it by default steps aside.
+    /// Names the thing that it takes and that exists once, such as an index or a file: another item
+    /// that has it by default steps aside, and one that gets another one gives it back first.
     #[must_use]
     pub fn claims(mut self, what: impl Into<String>) -> Item {
         self.claims = Some(what.into());

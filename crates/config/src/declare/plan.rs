@@ -89,6 +89,9 @@ struct Change<'a> {
     dirty: HashSet<&'a str>,
     /// Items that are the same, but must be unset and set again.
     cycled: HashSet<&'a str>,
+    /// Items that differ, and have something that another one takes before them: they give it back
+    /// first.
+    released: HashSet<&'a str>,
 }
 
 impl<'a> Change<'a> {
@@ -109,9 +112,30 @@ impl<'a> Change<'a> {
         }
         dirty.extend(desired.keys().filter(|key| !is.contains_key(*key)));
         dirty.extend(recreated(old, new).into_iter().filter(|key| desired.contains_key(key)));
-        let mut change = Change { is, desired, dirty, cycled: HashSet::new() };
+        let (cycled, released) = (HashSet::new(), HashSet::new());
+        let mut change = Change { is, desired, dirty, cycled, released };
         change.spread();
+        change.release(old, new);
         change
+    }
+
+    /// Finds items that hold what another one takes before they are set themselves. Those that are
+    /// set before it give it back by that.
+    fn release(&mut self, old: &'a [Item], new: &'a [Item]) {
+        let holders: Vec<(&'a str, &'a str)> = claims(old).collect();
+        if holders.is_empty() {
+            return;
+        }
+        let takers: HashMap<&str, &str> = claims(new).map(|(key, what)| (what, key)).collect();
+        let order = sorted(new).into_iter().filter(|item| item.with.is_none()).enumerate();
+        let place: HashMap<&str, usize> = order.map(|(at, item)| (item.key.as_str(), at)).collect();
+        for (holder, what) in holders {
+            let Some(taker) = takers.get(what) else { continue };
+            let is_before = place.get(taker) < place.get(holder);
+            if is_before && self.is_set(taker) && self.is_set(holder) {
+                self.released.insert(holder);
+            }
+        }
     }
 
     /// Adds items that must be set again because what they need changes.
@@ -137,12 +161,20 @@ impl<'a> Change<'a> {
     fn goes(&self, key: &str) -> bool {
         let gone = self.is.contains_key(key) && !self.desired.contains_key(key);
         let recreate = self.is.get(key).is_some_and(|item| item.recreate);
-        gone || recreate && (self.dirty.contains(key) || self.cycled.contains(key))
+        gone || self.released.contains(key)
+            || recreate && (self.dirty.contains(key) || self.cycled.contains(key))
     }
 
     fn is_set(&self, key: &str) -> bool {
         self.desired.contains_key(key) && (self.dirty.contains(key) || self.cycled.contains(key))
     }
+}
+
+/// Keys of items, with what they claim.
+fn claims(items: &[Item]) -> impl Iterator<Item = (&str, &str)> {
+    let own = |item: &Item| item.with.is_none();
+    let all = items.iter().filter(move |item| own(item));
+    all.filter_map(|item| Some((item.key.as_str(), item.claims.as_deref()?)))
 }
 
 /// Returns the keys of items that are there and whose properties change.
@@ -183,6 +215,7 @@ pub fn plan(is: &[Item], desired: &[Item]) -> Plan {
                 let falls = item.attribute && item.needs.iter().any(|n| change.goes(n));
                 change.dirty.contains(key) && !falls
             }
+            (true, _) if change.released.contains(key) => true,
             (true, true) => !item.attribute,
             (true, false) => item.recreate && change.dirty.contains(key),
         };
@@ -355,6 +388,39 @@ mod tests {
         let other = [full("x", ""), vec![mac("x", "2")]].concat();
         assert_eq!(commands(&is, &other), ["mac x 2"]);
         assert_eq!(commands(&is, &[]), ["down x", "del x a", "delete x"]);
+    }
+
+    #[test]
+    fn what_exists_once_is_given_back_before_it_is_taken() {
+        let one = |key: &str, order: u32, what: &str| {
+            Item::new(rank::SERVICE, key, "", format!("{key} {what}"))
+                .order(order)
+                .unset(format!("{key} off"))
+                .claims(what)
+        };
+        let is = [one("log", 1, "a"), one("save", 2, "b")];
+        // They swap: the first one that is set finds its place free, and leaves that of the second.
+        let swapped = [one("log", 1, "b"), one("save", 2, "a")];
+        assert_eq!(commands(&is, &swapped), ["save off", "log b", "save a"]);
+        assert_eq!(commands(&swapped, &is), ["save off", "log a", "save b"]);
+        let behind = Item::new(rank::SERVICE, "x", "", "x").order(3).unset("x off").needs("save");
+        let [is, swapped] =
+            [is, swapped].map(|all| [&all[..], std::slice::from_ref(&behind)].concat());
+        assert_eq!(commands(&is, &swapped), ["x off", "save off", "log b", "save a", "x"]);
+        // One that follows the other needs no step of its own.
+        let is = [one("log", 1, "a"), one("save", 2, "b")];
+        assert_eq!(commands(&is, &[one("log", 1, "c"), one("save", 2, "a")]), ["log c", "save a"]);
+        assert_eq!(commands(&is, &[one("log", 1, "b")]), ["save off", "log b"]);
+        assert_eq!(
+            commands(&is, &[one("log", 1, "b"), one("save", 2, "c")]),
+            ["save off", "log b", "save c"]
+        );
+        // Three in a circle.
+        let is = [one("l", 1, "a"), one("m", 2, "b"), one("n", 3, "c")];
+        let round = [one("l", 1, "b"), one("m", 2, "c"), one("n", 3, "a")];
+        assert_eq!(commands(&is, &round), ["n off", "m off", "l b", "m c", "n a"]);
+        let round = [one("l", 1, "c"), one("m", 2, "a"), one("n", 3, "b")];
+        assert_eq!(commands(&is, &round), ["n off", "l c", "m a", "n b"]);
     }
 
     #[test]

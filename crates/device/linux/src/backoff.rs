@@ -8,7 +8,7 @@ const MOST: Duration = Duration::from_secs(30);
 
 /// Time of the next attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     next: Option<Instant>,
     /// Attempts that have failed in a row.
     failures: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Takes note of a failure; returns true if it is the first one since all was well.
-    pub(crate) fn fail(&mut self) -> bool {
+    pub fn fail(&mut self) -> bool {
         let pause = FIRST.saturating_mul(1 << self.failures.min(16)).min(MOST);
         self.next = Some(Instant::now() + pause);
         self.failures = self.failures.saturating_add(1);
@@ -24,17 +24,19 @@ impl Backoff {
     }
 
     /// Takes note that all is well; returns true if it was not.
-    pub(crate) fn succeed(&mut self) -> bool {
+    pub fn succeed(&mut self) -> bool {
         std::mem::take(self).failures > 0
     }
 
     /// Returns the time until the next attempt, none if that is due; `None` if none is awaited.
-    pub(crate) fn left(&self) -> Option<Duration> {
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
         self.next.map(|next| next.saturating_duration_since(Instant::now()))
     }
 
     /// Returns whether an attempt may be made now.
-    pub(crate) fn is_due(&self) -> bool {
+    #[must_use]
+    pub fn is_due(&self) -> bool {
         self.left().is_none_or(|left| left.is_zero())
     }
 }

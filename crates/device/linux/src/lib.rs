@@ -9,6 +9,7 @@
 //! * [`gro`]: joins TCP segments for the kernel.
 //! * [`Namespace`]: a network namespace of which a device is.
 //! * [`mirror`]: a thread that keeps links as they are wanted, and reports them as they are.
+//! * [`Backoff`]: the time of the next attempt at what the system has refused.
 //! * [`sys`]: system calls.
 
 mod backoff;
@@ -24,6 +25,7 @@ pub mod routes;
 pub mod sys;
 mod vnet;
 
+pub use backoff::Backoff;
 pub use info::{IfInfo, LinkError};
 pub use monitor::{LinkEvent, LinkMonitor};
 pub use namespace::{Namespace, NamespaceError, NamespaceId};

@@ -12,6 +12,8 @@
 //! them. An order for a neighbour takes back what was reported about it before, and its entry is
 //! looked at after the order.
 
+mod neighbours;
+mod stuck;
 #[cfg(test)]
 mod tests;
 
@@ -22,14 +24,15 @@ use rustix::fs::{Mode, OFlags, open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use stuck::Stuck;
 use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{
     Group, Link, LinkAddress, LinkSettings, Neighbour, Notice, Notices, Port, Protocol,
-    add_address, delete_address, set_neighbour,
+    add_address, delete_address,
 };
 
 /// Bytes of notices that may wait in the kernel; a notice of a link takes about 2 KiB.
@@ -46,6 +49,9 @@ const MAX_NEIGHBOURS: usize = 65_536;
 const EEXIST: i32 = 17;
 const ENODEV: i32 = 19;
 const EADDRNOTAVAIL: i32 = 99;
+
+/// A neighbour: the index of its link, and its address.
+type NeighbourKey = (u32, IpAddr);
 
 /// Changes of a link; what is not named stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,6 +76,20 @@ impl Change {
         self.mac = later.mac.or(self.mac);
         self.labels = later.labels.or(self.labels);
         self.addresses.extend(later.addresses);
+    }
+
+    /// Returns whether another change is part of this one.
+    #[must_use]
+    pub fn includes(&self, part: &Change) -> bool {
+        fn is<T: PartialEq>(all: Option<T>, part: Option<T>) -> bool {
+            part.is_none() || all == part
+        }
+        let mut addresses = part.addresses.iter();
+        is(self.up, part.up)
+            && is(self.mtu, part.mtu)
+            && is(self.mac, part.mac)
+            && is(self.labels, part.labels)
+            && addresses.all(|(address, there)| self.addresses.get(address) == Some(there))
     }
 }
 
@@ -178,7 +198,7 @@ struct Shared {
     /// Links on others that were there before must be looked for.
     unsearched: bool,
     /// Neighbours that have other MAC addresses now.
-    moved: BTreeMap<(u32, IpAddr), [u8; 6]>,
+    moved: BTreeMap<NeighbourKey, [u8; 6]>,
     report: Report,
     /// Something waits to be taken, and its owner knows.
     announced: bool,
@@ -187,6 +207,9 @@ struct Shared {
     /// The socket has failed, as a test has it.
     #[cfg(test)]
     has_failed: bool,
+    /// The kernel refuses to move neighbours, as a test has it.
+    #[cfg(test)]
+    refuses_moves: bool,
 }
 
 #[derive(Debug)]
@@ -238,6 +261,7 @@ impl Mirror {
             downs: BTreeSet::new(),
             unlisted: BTreeSet::new(),
             heard: BTreeMap::new(),
+            stuck: Stuck::default(),
             unsearched: false,
             backoff: Backoff::default(),
         };
@@ -358,7 +382,9 @@ struct Worker {
     /// Links whose neighbours wait to be listed.
     unlisted: BTreeSet<u32>,
     /// Neighbours of notices behind which others wait, which may be newer.
-    heard: BTreeMap<(u32, IpAddr), Option<Neighbour>>,
+    heard: BTreeMap<NeighbourKey, Option<Neighbour>>,
+    /// Neighbours that the kernel has not moved yet.
+    stuck: Stuck,
     /// Links on others wait to be listed.
     unsearched: bool,
     /// The next attempt to open the sockets, once they have failed.
@@ -394,6 +420,7 @@ impl Worker {
             let (orders, moved, ended) = {
                 let mut shared = self.room.lock();
                 self.dirty.append(&mut shared.asked);
+                self.stuck.retain(|index| shared.watched.contains_key(&index));
                 self.unsearched |= std::mem::take(&mut shared.unsearched);
                 self.done = shared.last;
                 let moved = std::mem::take(&mut shared.moved);
@@ -404,7 +431,7 @@ impl Worker {
             }
             self.dirty.extend(orders.keys());
             let refused = self.obey(orders);
-            self.move_neighbours(&moved);
+            self.move_neighbours(moved);
             let mut all_taken = self.listen();
             if self.has_failed() {
                 all_taken = true;
@@ -464,7 +491,8 @@ impl Worker {
         // A socket that has failed is ready at once.
         let listened_to = if self.has_failed() { 1 } else { 2 };
         let answered = self.dirty.is_empty() && self.unlisted.is_empty() && !self.unsearched;
-        let again = self.backoff.left().map(|left| left.max(Duration::from_millis(1)));
+        let again = self.backoff.left().into_iter().chain(self.stuck.left()).min();
+        let again = again.map(|left| left.max(Duration::from_millis(1)));
         let again = again.and_then(|again| Timespec::try_from(again).ok());
         let most = again.or(if answered { None } else { Some(RETRY) });
         let _ = poll(&mut fds[..listened_to], most.as_ref());
@@ -509,33 +537,6 @@ impl Worker {
                 && !is_fine(&why)
             {
                 refused.push(Refusal { change, why });
-            }
-        }
-    }
-
-    /// Gives neighbours that the kernel has learned their new MAC addresses, and reports those that
-    /// stay as they are: the kernel announces the others.
-    fn move_neighbours(&mut self, moved: &BTreeMap<(u32, IpAddr), [u8; 6]>) {
-        let links: BTreeSet<u32> = moved.keys().map(|(index, _)| *index).collect();
-        for index in links {
-            // Without a list the kernel finds out by itself, as it does without a router.
-            let Ok(there) = Neighbour::all(&self.port, Some(index)) else {
-                self.unlisted.insert(index);
-                continue;
-            };
-            let there: BTreeMap<IpAddr, Neighbour> = there.iter().map(|n| (n.ip, *n)).collect();
-            let of_link = (index, IpAddr::V4(Ipv4Addr::UNSPECIFIED))..;
-            let of_link = moved.range(of_link).take_while(|((of, _), _)| *of == index);
-            for (key @ (_, ip), mac) in of_link {
-                let now = there.get(ip).copied();
-                let is_learned = |n: &Neighbour| n.is_valid() && !n.is_static();
-                if now.filter(is_learned).is_some_and(|n| n.mac != Some(*mac)) {
-                    match set_neighbour(&self.port, index, *ip, *mac, false) {
-                        Ok(()) => continue,
-                        Err(e) => tracing::debug!("link {index} keeps the old MAC of {ip}: {e}"),
-                    }
-                }
-                self.heard.insert(*key, now);
             }
         }
     }
@@ -594,7 +595,8 @@ impl Worker {
         // Notices from before an order that waits are older than that; it ends with a look.
         let heard = if all_taken { std::mem::take(&mut self.heard) } else { BTreeMap::new() };
         for (key, neighbour) in heard {
-            if shared.watched.contains_key(&key.0) && !shared.moved.contains_key(&key) {
+            let is_wanted = shared.watched.contains_key(&key.0) && !shared.moved.contains_key(&key);
+            if is_wanted && self.stuck.lets_pass(&key, neighbour.as_ref()) {
                 shared.report.neighbours.insert(key, neighbour);
             }
         }
@@ -617,29 +619,6 @@ impl Worker {
             self.heard.clear();
         }
         all_taken
-    }
-
-    /// Reports all neighbours of links of which changes were lost.
-    fn list_neighbours(&mut self) {
-        if self.unlisted.is_empty() {
-            return;
-        }
-        // A list that ends early would take good ones away: it is asked for again.
-        let Ok(listed) = Neighbour::all(&self.port, None) else { return };
-        let mut shared = self.room.lock();
-        let Shared { watched, moved, report, .. } = &mut *shared;
-        let links = std::mem::take(&mut self.unlisted).into_iter();
-        let mut links: BTreeMap<u32, BTreeSet<IpAddr>> =
-            links.filter(|i| watched.contains_key(i)).map(|i| (i, BTreeSet::new())).collect();
-        report.neighbours.retain(|(of, _), _| !links.contains_key(of));
-        for n in listed {
-            let Some(there) = links.get_mut(&n.index) else { continue };
-            there.insert(n.ip);
-            if !moved.contains_key(&(n.index, n.ip)) {
-                report.neighbours.insert((n.index, n.ip), Some(n));
-            }
-        }
-        report.all_neighbours.extend(links);
     }
 
     /// Reports all VLAN and MACVLAN links on links that are watched: notices of them were lost, or

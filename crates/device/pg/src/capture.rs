@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{JoinHandle, Thread};
 #[cfg(test)]
 use std::time::Duration;
-use thalweg_files::client::{self, Kind};
+use thalweg_files::client::{self, Kind, Reserved};
 
 /// Captures: what others have sent.
 pub(crate) const CAPTURES: Kind = Kind { name: "a capture", magic: &[], is_foreign: true };
@@ -97,6 +97,8 @@ pub(crate) struct Plan {
     pub(crate) link: u32,
     /// Maximum number of packets.
     pub(crate) count: u64,
+    /// The name of the file, until the last packets are there.
+    pub(crate) _reserved: Option<Arc<Reserved>>,
 }
 
 struct Job {
@@ -308,7 +310,7 @@ mod tests {
     use super::*;
 
     fn plan(path: PathBuf, count: u64) -> Plan {
-        Plan { path, link: pcap::LINK_ETHERNET, count }
+        Plan { path, link: pcap::LINK_ETHERNET, count, _reserved: None }
     }
 
     #[test]

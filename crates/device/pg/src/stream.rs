@@ -16,7 +16,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, LOCAL_IF};
 use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex, Transmit};
-use thalweg_files::client;
+use thalweg_files::client::{self, Reserved};
 use thalweg_graph::{Control, Event, NodeId, Topic};
 use thalweg_wire::MacAddr;
 
@@ -75,6 +75,8 @@ struct Capture {
     id: u64,
     path: PathBuf,
     stats: Arc<CaptureStats>,
+    /// The name of its file.
+    reserved: Option<Arc<Reserved>>,
 }
 
 /// Source of a stream's packets.
@@ -705,15 +707,26 @@ pub fn set_capture(
 ) -> Result<Settling, PgError> {
     let id = check_port(c, sw_if)?;
     let fail = |path: &Path, why: String| PgError::Pcap { path: path.display().to_string(), why };
+    let pg = c.state::<Pg>();
+    let mut reserved = None;
     if let Some((path, _)) = to {
-        client::check(path, &CAPTURES).map_err(|e| fail(path, e.source.to_string()))?;
+        // A capture without packets may begin again.
+        let of_port = pg.borrow().ports.get(&id).and_then(|port| {
+            port.capture.as_ref().filter(|now| now.path == path).map(|now| now.reserved.clone())
+        });
+        reserved = match of_port {
+            Some(own) => own,
+            None => {
+                let new = client::reserve_alone(path, &CAPTURES);
+                Some(Arc::new(new.map_err(|e| fail(path, e.source.to_string()))?))
+            }
+        };
         if path.symlink_metadata().is_ok() {
             return Err(fail(path, "already exists".into()));
         }
     }
     let settling = stop_capture(c, id, sw_if);
     let Some((path, count)) = to else { return Ok(settling) };
-    let pg = c.state::<Pg>();
     let probes = {
         let mut p = pg.borrow_mut();
         let writer = match &mut p.writer {
@@ -724,10 +737,10 @@ pub fn set_capture(
             true => pcap::LINK_ETHERNET,
             false => pcap::LINK_RAW,
         };
-        let plan = Plan { path: path.to_owned(), link, count };
+        let plan = Plan { path: path.to_owned(), link, count, _reserved: reserved.clone() };
         let (capture, stats, probes) = writer.open(plan, c.workers());
         if let Some(port) = p.ports.get_mut(&id) {
-            port.capture = Some(Capture { id: capture, path: path.to_owned(), stats });
+            port.capture = Some(Capture { id: capture, path: path.to_owned(), stats, reserved });
         }
         probes
     };

@@ -400,6 +400,25 @@ fn a_stream_goes_from_one_port_to_another_and_into_a_file() {
     lab.finish();
 }
 
+/// A file is made with the first packet: until then another port could name it, too.
+#[test]
+fn two_ports_do_not_capture_to_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.pcap");
+    let mut lab = Lab::new(1, 2048);
+    ["pg0", "pg1"].map(|port| lab.run(&format!("create packet-generator interface {port}")));
+    let capture = |port: &str| format!("packet-generator capture {port} pcap {}", out.display());
+    for (port, other) in [("pg0", "pg1"), ("pg1", "pg0")] {
+        lab.run(&capture(port));
+        let said = lab.fail(&capture(other));
+        assert!(said.contains("the router writes a capture there"), "{said}");
+        // The same one begins again, and has given the name back once the command is done.
+        lab.run(&format!("{} count 5", capture(port)));
+        lab.run(&format!("packet-generator capture {port} disable"));
+    }
+    lab.finish();
+}
+
 #[test]
 fn a_file_is_replayed_in_loops_on_two_workers() {
     let dir = tempfile::tempdir().unwrap();

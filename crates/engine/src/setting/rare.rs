@@ -29,6 +29,8 @@ pub struct Rare<V: 'static> {
     pub aliases: &'static [&'static str],
     /// True if it goes with the object that it is of ([`Item::attribute`]).
     pub attribute: bool,
+    /// The thing that a value takes and that exists once, such as a file ([`Item::claims`]).
+    pub claims: fn(&V) -> Option<String>,
 }
 
 impl<V> Rare<V> {
@@ -45,6 +47,7 @@ impl<V> Rare<V> {
         needs: None,
         aliases: &[],
         attribute: false,
+        claims: |_| None,
     };
 }
 
@@ -80,6 +83,7 @@ impl<V: Clone + PartialEq> Rare<V> {
         let set = line(&form.words(&value));
         let item = Item::new(self.rank, key, &found.path, set).unset(line(&back)).order(self.order);
         let item = self.needs.into_iter().fold(item, |item, key| item.needs(key));
+        let item = (self.claims)(&value).into_iter().fold(item, |item, what| item.claims(what));
         Some(if self.attribute { item.attribute() } else { item })
     }
 }

@@ -16,7 +16,7 @@
 //! * [`path_mtu`]: the longest packet that reaches an address.
 //! * [`redirect`]: where punted packets go, and [`punt_redirect`], their node.
 //! * [`start`]: the beginning of an arc, and an end.
-//! * [`places`]: where workers find the table of an interface.
+//! * [`places`]: where workers find the table of an interface; [`published`]: what they read there.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -42,6 +42,7 @@ pub mod path_mtu;
 pub mod ping;
 pub mod places;
 pub mod prefixes;
+pub mod published;
 pub mod punt_redirect;
 pub mod redirect;
 pub mod replace;

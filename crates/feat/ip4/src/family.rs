@@ -2,12 +2,11 @@
 
 use crate::tables::{Fib, IfIp4, Lengths, Tables};
 use crate::{directed, echo};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::ping::Echo;
-use thalweg_feat_ip::places::Places;
+use thalweg_feat_ip::published::{Published, PublishedTable, Rows};
 use thalweg_feat_ip::{Family, Ip4, Leaves, Path, PathKind, Settings};
 use thalweg_feat_neighbor::{Neighbor, Neighbors};
 use thalweg_fib::TableId;
@@ -21,16 +20,6 @@ pub struct Ipv4;
 /// Its section of the configuration.
 pub(crate) static SETTINGS: Settings<u32> = Settings(&Ipv4);
 
-/// State published to workers.
-struct Published {
-    writer: snapshot::Writer<Tables>,
-    /// Tables that were created, until they are published.
-    new: Vec<Fib>,
-    places: Places,
-    /// Tables of which an interface is the first with an address.
-    members: BTreeMap<SwIfIndex, TableId>,
-}
-
 pub(crate) fn init(c: &mut Control) {
     let (interfaces, members) = (CowTable::default(), CowTable::default());
     let (writer, snapshot) =
@@ -39,55 +28,43 @@ pub(crate) fn init(c: &mut Control) {
     c.share(snapshot.clone());
     let lengths = Lengths { tables: snapshot, dpos: c.shared(), addrs: c.shared() };
     c.shared::<thalweg_fib::RouteBook>().add(Arc::new(lengths));
-    let (places, members) = (Places::default(), BTreeMap::new());
-    c.insert(Published { writer, new: Vec::new(), places, members });
+    c.insert(Published::new(writer));
     thalweg_feat_ip::register(c, &Ipv4);
 }
 
-impl Published {
-    /// Returns the row that workers read of an interface.
-    fn row(&self, ip4: &Ip4, sw_if: SwIfIndex) -> IfIp4 {
-        IfIp4 {
-            fib: self.places.of(ip4.table_of(sw_if)).unwrap_or(0),
-            address: ip4.usable_addresses(sw_if).next().map(|a| Ipv4Addr::from_bits(a.addr)),
-        }
+impl PublishedTable for Fib {
+    fn id(&self) -> TableId {
+        self.id
     }
-
-    /// Notes which interface is the first with an address of a table.
-    fn note_member(&mut self, tables: &mut Tables, ip4: &Ip4, id: TableId) {
-        let Some(at) = self.places.of(id) else { return };
-        let before = tables.members.get(at).copied().flatten();
-        let now = ip4.first_addressed(id);
-        if before == now {
-            return;
-        }
-        tables.members.set(at, now);
-        if let Some(before) = before.filter(|i| self.members.get(i) == Some(&id)) {
-            self.members.remove(&before);
-        }
-        self.members.extend(now.map(|now| (now, id)));
+    fn serial(&self) -> u32 {
+        self.serial
     }
+    fn set_unreachables(&mut self, on: bool) {
+        self.unreachables = on;
+    }
+}
 
-    /// Takes out a table that has gone. The last one moves to its place.
-    fn remove(&mut self, tables: &mut Tables, ip4: &Ip4, id: TableId) {
-        let Some((at, moved)) = self.places.remove(id) else { return };
-        let last = tables.fibs.len() - 1;
-        let of_place =
-            |place: usize| &tables.fibs[if place == usize::from(at) { last } else { place }];
-        let fibs = (0..last).map(of_place).cloned().collect();
-        tables.fibs = fibs;
-        let members = [u32::from(at), last as u32].map(|at| tables.members.get(at).copied());
-        let [gone, of_last] = members.map(Option::flatten);
-        if let Some(gone) = gone.filter(|i| self.members.get(i) == Some(&id)) {
-            self.members.remove(&gone);
-        }
-        tables.members.set(last as u32, None);
-        if let Some(moved) = moved {
-            tables.members.set(at, of_last);
-            for sw_if in ip4.bound_to(moved) {
-                tables.interfaces.set(sw_if, self.row(ip4, sw_if));
-            }
-        }
+impl Rows for Tables {
+    type Address = u32;
+    type Table = Fib;
+    type Member = SwIfIndex;
+
+    fn tables(&mut self) -> &mut Arc<[Fib]> {
+        &mut self.fibs
+    }
+    fn members(&mut self) -> &mut CowTable<Option<SwIfIndex>> {
+        &mut self.members
+    }
+    fn set_interface(&mut self, ip4: &Ip4, sw_if: SwIfIndex, place: u16) {
+        let first = ip4.usable_addresses(sw_if).next();
+        let address = first.map(|a| Ipv4Addr::from_bits(a.addr));
+        self.interfaces.set(sw_if, IfIp4 { fib: place, address });
+    }
+    fn member(ip4: &Ip4, table: TableId) -> Option<SwIfIndex> {
+        ip4.first_addressed(table)
+    }
+    fn interface(member: SwIfIndex) -> SwIfIndex {
+        member
     }
 }
 
@@ -97,47 +74,18 @@ impl Family<u32> for Ipv4 {
         let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
         let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false };
-        c.state::<Published>().borrow_mut().new.push(fib);
+        c.state::<Published<Tables>>().borrow_mut().keep(fib);
         Ok(Box::new(lpm))
     }
 
     fn publish(&self, c: &mut Control, id: TableId) {
-        let (ip4, published) = (c.state::<Ip4>(), c.state::<Published>());
-        let (ip4, mut published) = (ip4.borrow(), published.borrow_mut());
-        let mut tables = published.writer.get().clone();
-        let unreachables = ip4.answers_unreachable(id);
-        match (published.places.of(id), ip4.serial(id)) {
-            (Some(_), None) => published.remove(&mut tables, &ip4, id),
-            (Some(_), Some(_)) => {
-                let mut fibs = tables.fibs.to_vec();
-                fibs.iter_mut().filter(|f| f.id == id).for_each(|f| f.unreachables = unreachables);
-                tables.fibs = fibs.into();
-            }
-            (None, serial) => {
-                // Others were created for tables that could not be added.
-                let new = std::mem::take(&mut published.new);
-                let Some(new) = new.into_iter().find(|f| Some(f.serial) == serial) else { return };
-                published.places.add(id);
-                let new = Fib { unreachables, ..new };
-                // Workers take the first for interfaces that they do not know: table 0.
-                tables.fibs = tables.fibs.iter().cloned().chain([new]).collect();
-                published.note_member(&mut tables, &ip4, id);
-            }
-        }
-        published.writer.publish(c.domain(), tables);
+        let (ip4, published) = (c.state::<Ip4>(), c.state::<Published<Tables>>());
+        published.borrow_mut().publish(c, &ip4.borrow(), id);
     }
 
     fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex) {
-        let (ip4, published) = (c.state::<Ip4>(), c.state::<Published>());
-        let (ip4, mut published) = (ip4.borrow(), published.borrow_mut());
-        let mut tables = published.writer.get().clone();
-        tables.interfaces.set(sw_if, published.row(&ip4, sw_if));
-        // Its table, and the one in which it was.
-        let before = published.members.get(&sw_if).copied();
-        for id in [Some(ip4.table_of(sw_if)), before].into_iter().flatten() {
-            published.note_member(&mut tables, &ip4, id);
-        }
-        published.writer.publish(c.domain(), tables);
+        let (ip4, published) = (c.state::<Ip4>(), c.state::<Published<Tables>>());
+        published.borrow_mut().publish_interface(c, &ip4.borrow(), sw_if);
     }
 
     fn dropped(&self) -> &'static [(u32, u8)] {

@@ -2,13 +2,12 @@
 
 use crate::tables::{Fib, Lengths, Member, Tables};
 use crate::{dad, echo, link_local};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::address::AddressError;
 use thalweg_feat_ip::ping::Echo;
-use thalweg_feat_ip::places::Places;
+use thalweg_feat_ip::published::{Published, PublishedTable, Rows};
 use thalweg_feat_ip::{Family, IfAddress, Ip6, Leaves, Path, Settings};
 use thalweg_feat_neighbor::{Neighbor, Neighbors};
 use thalweg_fib::TableId;
@@ -23,16 +22,6 @@ pub struct Ipv6;
 /// Its section of the configuration.
 pub(crate) static SETTINGS: Settings<u128> = Settings(&Ipv6);
 
-/// State published to workers.
-struct Published {
-    writer: snapshot::Writer<Tables>,
-    /// Tables that were created, until they are published.
-    new: Vec<Fib>,
-    places: Places,
-    /// Tables of which an interface is the first with an address.
-    members: BTreeMap<SwIfIndex, TableId>,
-}
-
 pub(crate) fn init(c: &mut Control) {
     let (interfaces, members) = (CowTable::default(), CowTable::default());
     let (writer, snapshot) =
@@ -41,58 +30,43 @@ pub(crate) fn init(c: &mut Control) {
     c.share(snapshot.clone());
     let lengths = Lengths { tables: snapshot, dpos: c.shared(), addrs: c.shared() };
     c.shared::<thalweg_fib::RouteBook>().add(Arc::new(lengths));
-    let (places, members) = (Places::default(), BTreeMap::new());
-    c.insert(Published { writer, new: Vec::new(), places, members });
+    c.insert(Published::new(writer));
     thalweg_feat_ip::register(c, &Ipv6);
 }
 
-/// The first interface of a table that has addresses of its own, and the first of these.
-fn member(ip6: &Ip6, table: TableId) -> Option<Member> {
-    let sw_if = ip6.first_with_own(table)?;
-    ip6.addresses(sw_if).first().map(|a| (sw_if, Ipv6Addr::from_bits(a.addr)))
+impl PublishedTable for Fib {
+    fn id(&self) -> TableId {
+        self.id
+    }
+    fn serial(&self) -> u32 {
+        self.serial
+    }
+    fn set_unreachables(&mut self, on: bool) {
+        self.unreachables = on;
+    }
 }
 
-impl Published {
-    /// Returns the place of an interface's table.
-    fn row(&self, ip6: &Ip6, sw_if: SwIfIndex) -> u16 {
-        self.places.of(ip6.table_of(sw_if)).unwrap_or(0)
-    }
+impl Rows for Tables {
+    type Address = u128;
+    type Table = Fib;
+    type Member = Member;
 
-    /// Notes which interface is the first with an address of a table.
-    fn note_member(&mut self, tables: &mut Tables, ip6: &Ip6, id: TableId) {
-        let Some(at) = self.places.of(id) else { return };
-        let before = tables.members.get(at).copied().flatten();
-        let now = member(ip6, id);
-        if before == now {
-            return;
-        }
-        tables.members.set(at, now);
-        if let Some((before, _)) = before.filter(|(i, _)| self.members.get(i) == Some(&id)) {
-            self.members.remove(&before);
-        }
-        self.members.extend(now.map(|(now, _)| (now, id)));
+    fn tables(&mut self) -> &mut Arc<[Fib]> {
+        &mut self.fibs
     }
-
-    /// Takes out a table that has gone. The last one moves to its place.
-    fn remove(&mut self, tables: &mut Tables, ip6: &Ip6, id: TableId) {
-        let Some((at, moved)) = self.places.remove(id) else { return };
-        let last = tables.fibs.len() - 1;
-        let of_place =
-            |place: usize| &tables.fibs[if place == usize::from(at) { last } else { place }];
-        let fibs = (0..last).map(of_place).cloned().collect();
-        tables.fibs = fibs;
-        let members = [u32::from(at), last as u32].map(|at| tables.members.get(at).copied());
-        let [gone, of_last] = members.map(Option::flatten);
-        if let Some((gone, _)) = gone.filter(|(i, _)| self.members.get(i) == Some(&id)) {
-            self.members.remove(&gone);
-        }
-        tables.members.set(last as u32, None);
-        if let Some(moved) = moved {
-            tables.members.set(at, of_last);
-            for sw_if in ip6.bound_to(moved) {
-                tables.interfaces.set(sw_if, self.row(ip6, sw_if));
-            }
-        }
+    fn members(&mut self) -> &mut CowTable<Option<Member>> {
+        &mut self.members
+    }
+    fn set_interface(&mut self, _: &Ip6, sw_if: SwIfIndex, place: u16) {
+        self.interfaces.set(sw_if, place);
+    }
+    /// Returns the first interface of a table that has addresses of its own, and the first of these.
+    fn member(ip6: &Ip6, table: TableId) -> Option<Member> {
+        let sw_if = ip6.first_with_own(table)?;
+        ip6.addresses(sw_if).first().map(|a| (sw_if, Ipv6Addr::from_bits(a.addr)))
+    }
+    fn interface((sw_if, _): Member) -> SwIfIndex {
+        sw_if
     }
 }
 
@@ -102,47 +76,18 @@ impl Family<u128> for Ipv6 {
         let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm6::new(Lpm6Config { pages, ..Default::default() })?;
         let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false };
-        c.state::<Published>().borrow_mut().new.push(fib);
+        c.state::<Published<Tables>>().borrow_mut().keep(fib);
         Ok(Box::new(lpm))
     }
 
     fn publish(&self, c: &mut Control, id: TableId) {
-        let (ip6, published) = (c.state::<Ip6>(), c.state::<Published>());
-        let (ip6, mut published) = (ip6.borrow(), published.borrow_mut());
-        let mut tables = published.writer.get().clone();
-        let unreachables = ip6.answers_unreachable(id);
-        match (published.places.of(id), ip6.serial(id)) {
-            (Some(_), None) => published.remove(&mut tables, &ip6, id),
-            (Some(_), Some(_)) => {
-                let mut fibs = tables.fibs.to_vec();
-                fibs.iter_mut().filter(|f| f.id == id).for_each(|f| f.unreachables = unreachables);
-                tables.fibs = fibs.into();
-            }
-            (None, serial) => {
-                // Others were created for tables that could not be added.
-                let new = std::mem::take(&mut published.new);
-                let Some(new) = new.into_iter().find(|f| Some(f.serial) == serial) else { return };
-                published.places.add(id);
-                let new = Fib { unreachables, ..new };
-                // Workers take the first for interfaces that they do not know: table 0.
-                tables.fibs = tables.fibs.iter().cloned().chain([new]).collect();
-                published.note_member(&mut tables, &ip6, id);
-            }
-        }
-        published.writer.publish(c.domain(), tables);
+        let (ip6, published) = (c.state::<Ip6>(), c.state::<Published<Tables>>());
+        published.borrow_mut().publish(c, &ip6.borrow(), id);
     }
 
     fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex) {
-        let (ip6, published) = (c.state::<Ip6>(), c.state::<Published>());
-        let (ip6, mut published) = (ip6.borrow(), published.borrow_mut());
-        let mut tables = published.writer.get().clone();
-        tables.interfaces.set(sw_if, published.row(&ip6, sw_if));
-        // Its table, and the one in which it was.
-        let before = published.members.get(&sw_if).copied();
-        for id in [Some(ip6.table_of(sw_if)), before].into_iter().flatten() {
-            published.note_member(&mut tables, &ip6, id);
-        }
-        published.writer.publish(c.domain(), tables);
+        let (ip6, published) = (c.state::<Ip6>(), c.state::<Published<Tables>>());
+        published.borrow_mut().publish_interface(c, &ip6.borrow(), sw_if);
     }
 
     fn dropped(&self) -> &'static [(u128, u8)] {

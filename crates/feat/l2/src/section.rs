@@ -488,15 +488,19 @@ fn special_ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
             out.problem(problem.absent(interface_key(port)));
             continue;
         };
-        let mut set = format!("set interface l2 bridge {port} {id} {key}");
-        let group = interface.get("split-horizon-group").map(|f| f.node.value.to_string());
-        if let Some(group) = group.filter(|g| g != "0") {
-            set = format!("{set} {group}");
-        }
-        let item = Item::new(rank::L2, format!("bridge port {port}"), found.path, set).order(1);
-        let item = item.unset(format!("set interface l3 {port}")).recreate();
-        out.add(item.needs(format!("bridge {name}")).needs(interface_key(port)));
+        out.add(port_item(interface, (name, id), &format!(" {key}"), found.path));
     }
+}
+
+/// The item of a port of a bridge domain; `role` stands behind its number.
+fn port_item(port: &Interface<'_>, (name, id): (&str, u32), role: &str, path: String) -> Item {
+    let group = port.get("split-horizon-group").map(|f| f.node.value.to_string());
+    let group = group.filter(|g| g != "0").map(|g| format!(" {g}")).unwrap_or_default();
+    let port = &port.name;
+    let set = format!("set interface l2 bridge {port} {id}{role}{group}");
+    let item = Item::new(rank::L2, format!("bridge port {port}"), path, set).order(1);
+    let item = item.unset(format!("set interface l3 {port}")).recreate();
+    item.needs(format!("bridge {name}")).needs(interface_key(port))
 }
 
 fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
@@ -516,14 +520,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
             continue;
         }
         same_mtu(doc, name, interface, node, &path, out);
-        let group = interface.get("split-horizon-group").map(|f| f.node.value.to_string());
-        let mut set = format!("set interface l2 bridge {port} {id}");
-        if let Some(group) = group.filter(|g| g != "0") {
-            set = format!("{set} {group}");
-        }
-        let item = Item::new(rank::L2, format!("bridge port {port}"), path, set).order(1);
-        let item = item.unset(format!("set interface l3 {port}")).recreate();
-        out.add(item.needs(format!("bridge {name}")).needs(interface_key(port)));
+        out.add(port_item(interface, (name, id), "", path));
     }
 }
 

@@ -35,6 +35,7 @@ pub mod sync;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 pub use error::Error;
 pub use make::{Wanted, create, delete};

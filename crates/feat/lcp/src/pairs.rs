@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::class::CLASSES;
 use crate::gate::{OfWorker, Totals, totals};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thalweg_device::{Interfaces, SwIfIndex, VlanTag};
 use thalweg_device_linux::NamespaceId;
@@ -75,6 +75,8 @@ pub struct Pairs {
     pool: Vec<Option<Pair>>,
     by_phy: BTreeMap<SwIfIndex, usize>,
     by_host: BTreeMap<SwIfIndex, usize>,
+    /// Interfaces whose twins are on that of another one.
+    above: BTreeMap<SwIfIndex, BTreeSet<SwIfIndex>>,
 }
 
 impl Pairs {
@@ -112,6 +114,9 @@ impl Pairs {
         let at = number as usize;
         self.by_phy.insert(pair.phy, at);
         self.by_host.insert(pair.host, at);
+        if let Made::Vlan { upper, .. } = pair.made {
+            self.above.entry(upper).or_default().insert(pair.phy);
+        }
         self.pool.resize_with(self.pool.len().max(at + 1), || None);
         self.pool[at] = Some(pair);
     }
@@ -121,6 +126,14 @@ impl Pairs {
         let at = self.by_phy.remove(&phy)?;
         let pair = self.pool.get_mut(at)?.take()?;
         self.by_host.remove(&pair.host);
+        if let Made::Vlan { upper, .. } = pair.made
+            && let Some(all) = self.above.get_mut(&upper)
+        {
+            all.remove(&phy);
+            if all.is_empty() {
+                self.above.remove(&upper);
+            }
+        }
         while self.pool.last().is_some_and(Option::is_none) {
             self.pool.pop();
         }
@@ -138,8 +151,7 @@ impl Pairs {
 
     /// Returns the interfaces whose twins are on that of another one.
     pub fn above(&self, phy: SwIfIndex) -> Vec<SwIfIndex> {
-        let is_above = |p: &&Pair| matches!(p.made, Made::Vlan { upper, .. } if upper == phy);
-        self.iter().filter(is_above).map(|p| p.phy).collect()
+        self.above.get(&phy).into_iter().flatten().copied().collect()
     }
 
     /// Marks all pairs as stale.
@@ -277,6 +289,26 @@ mod tests {
             pairs.remove(SwIfIndex(phy));
         }
         assert_eq!((pairs.pool.len(), pairs.next().unwrap()), (0, 0));
+    }
+
+    #[test]
+    fn twins_on_another_one_are_known() {
+        let mut pairs = Pairs::default();
+        let tag = VlanTag::dot1q(10);
+        let on = |phy: u32, upper: u32| {
+            let (upper, tap) = (SwIfIndex(upper), SwIfIndex(101));
+            Pair { made: Made::Vlan { tag, upper, tap, link: None }, ..pair(phy) }
+        };
+        for (number, pair) in [pair(1), on(2, 1), on(3, 2), on(4, 1)].into_iter().enumerate() {
+            pairs.add(number as u32, pair);
+        }
+        let above = |pairs: &Pairs, phy| pairs.above(SwIfIndex(phy));
+        assert_eq!(above(&pairs, 1), [SwIfIndex(2), SwIfIndex(4)]);
+        assert_eq!((above(&pairs, 2), above(&pairs, 3)), (vec![SwIfIndex(3)], vec![]));
+        for phy in [2, 4, 3] {
+            pairs.remove(SwIfIndex(phy));
+        }
+        assert!(pairs.above.is_empty());
     }
 
     #[test]

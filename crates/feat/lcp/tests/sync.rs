@@ -242,6 +242,68 @@ lab_test! {
         Ok(())
     }
 
+    /// Neighbours that Linux has written and there is no room for are taken once there is, as many
+    /// as there is room for. Those that go in Linux are forgotten.
+    fn written_neighbours_wait_for_room() {
+        let mut p = Pair::new(
+            "set interface ip address test0 192.0.2.1/24
+             set ip neighbor-config ip4 limit 3 norecycle
+             set ip neighbor test0 192.0.2.201 02:00:00:00:00:01
+             set ip neighbor test0 192.0.2.202 02:00:00:00:00:01
+             set ip neighbor test0 192.0.2.203 02:00:00:00:00:01",
+        )?;
+        p.ns.ip("link set e0 up")?;
+        let mac = "lladdr 02:00:00:00:00:09 nud permanent dev e0";
+        for n in 10..15 {
+            p.ns.ip(&format!("neighbour add 192.0.2.{n} {mac}"))?;
+        }
+        let shown = |p: &mut Pair| p.lab.cli("show lcp");
+        p.until("refused", |p| shown(p).contains("5 written neighbours of its twin"));
+        assert_eq!(sync::counters(&p.lab.c).not_taken, 5);
+        let has = |p: &Pair| {
+            (10..15).filter(|n| p.has_neighbour([192, 0, 2, *n].into())).count()
+        };
+        p.lab.ok("set ip neighbor del test0 192.0.2.201");
+        p.until("one taken", |p| has(p) == 1);
+        p.lab.ok("set ip neighbor del test0 192.0.2.202");
+        p.until("two taken", |p| has(p) == 2);
+        assert!(shown(&mut p).contains("3 written neighbours of its twin: "));
+        for n in 10..14 {
+            p.ns.ip(&format!("neighbour del 192.0.2.{n} dev e0"))?;
+        }
+        p.until("the last one", |p| has(p) == 1 && p.has_neighbour([192, 0, 2, 14].into()));
+        assert!(!shown(&mut p).contains("does not take"));
+        // One that is tried again is refused in silence.
+        assert_eq!(sync::counters(&p.lab.c).not_taken, 5);
+        Ok(())
+    }
+
+    /// A host can make the kernel learn neighbours: these take no place of others in a full table.
+    fn what_linux_has_learned_gives_way() {
+        let mut p = Pair::new(
+            "set interface ip address test0 192.0.2.1/24
+             set ip neighbor-config ip4 limit 2 norecycle",
+        )?;
+        p.ns.ip("link set e0 up")?;
+        let ours = [192, 0, 2, 1].into();
+        for n in [2, 3] {
+            let host = MacAddr([2, 0, 0, 0, 0, n]);
+            p.lab.deliver(0, vec![Packet::arp_request(host, [192, 0, 2, n].into(), ours).build()]);
+            p.until("heard", |p| p.has_neighbour([192, 0, 2, n].into()));
+        }
+        let mac = "lladdr 02:00:00:00:00:09 dev e0 nud";
+        p.ns.ip(&format!("neighbour add 192.0.2.9 {mac} stale"))?;
+        p.ns.ip(&format!("neighbour add 192.0.2.10 {mac} permanent"))?;
+        p.until("written", |p| p.has_neighbour([192, 0, 2, 10].into()));
+        let has = |p: &Pair, n| p.has_neighbour([192, 0, 2, n].into());
+        assert!(!has(&p, 9) && (has(&p, 2) || has(&p, 3)));
+        // It is known once there is room.
+        p.lab.ok("set ip neighbor-config ip4 limit 100");
+        p.ns.ip(&format!("neighbour replace 192.0.2.9 {mac} reachable"))?;
+        p.until("room", |p| has(p, 9));
+        Ok(())
+    }
+
     fn borrowed_addresses_have_no_subnet() {
         let mut p = Pair::new("lcp lcp-sync on
                                set interface ip address test1 192.0.2.1/24
@@ -341,6 +403,18 @@ lab_test! {
         p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "0")?;
         p.ns.ip("link set e0 mtu 1400")?;
         p.until_linux("IPv6", "2001:db8::1/64");
+        Ok(())
+    }
+
+    /// An order that the kernel refuses for a passing reason, of which it says nothing.
+    fn a_refused_order_is_repeated_after_a_while() {
+        let mut p = Pair::new("")?;
+        p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "1")?;
+        p.lab.ok("set interface ip address test0 2001:db8::1/64\nlcp lcp-sync on");
+        p.until("refused", |p| p.refused() > 0);
+        p.ns.set_sysctl("net/ipv6/conf/e0/disable_ipv6", "0")?;
+        p.until_linux("IPv6", "2001:db8::1/64");
+        assert!(p.has("2001:db8::1/64"));
         Ok(())
     }
 

@@ -110,6 +110,10 @@ impl Task<Control> for Storing {
                 out.line("no such file, no sessions restored");
                 out.json(json!({ "restored": 0 }));
             }
+            Some(Ok(Done::GivenAway)) => {
+                out.line("the file is for something else now, no sessions saved");
+                out.json(json!({ "saved": 0 }));
+            }
             Some(Ok(Done::Restored(r))) => {
                 if let Some((file, _)) = &self.then {
                     log(&r, file);

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_fib::TableId;
 use thalweg_files::Appended;
-use thalweg_files::client::Kind;
+use thalweg_files::client::{Kind, Reserved};
 use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
@@ -180,6 +180,8 @@ pub struct Log {
     pub rate: u32,
     /// Counters.
     pub totals: Arc<Totals>,
+    /// The name of its file.
+    reserved: Option<Reserved>,
     stop: Arc<AtomicBool>,
     notices: mpsc::SyncSender<Notice>,
     thread: Option<JoinHandle<()>>,
@@ -195,7 +197,7 @@ impl Log {
         rate: u32,
         workers: usize,
     ) -> io::Result<(Log, Vec<LogWriter>)> {
-        let sink = Sink::open(&target)?;
+        let (sink, reserved) = Sink::open(&target)?;
         let (totals, stop) = (Arc::new(Totals::default()), Arc::new(AtomicBool::new(false)));
         let (notices, received) = mpsc::sync_channel(NOTICES);
         let rings: Result<Vec<_>, _> = (0..workers).map(|_| channel(RING)).collect();
@@ -215,7 +217,8 @@ impl Log {
         let thread = std::thread::Builder::new()
             .name("nat44-log".into())
             .spawn(move || writer.run(&ends))?;
-        Ok((Log { target, rate, totals, stop, notices, thread: Some(thread) }, writers))
+        let log = Log { target, rate, totals, reserved, stop, notices, thread: Some(thread) };
+        Ok((log, writers))
     }
 }
 
@@ -226,6 +229,12 @@ impl Log {
         if matches!(self.target, Target::Ipfix(_)) {
             let _ = self.notices.try_send(notice);
         }
+    }
+
+    /// Gives back the name of its file at once: a log that ends writes the rest to what it has
+    /// open.
+    pub(crate) fn free_name(&mut self) {
+        drop(self.reserved.take());
     }
 
     /// Stops the thread after it has written what is there, without waiting.
@@ -268,21 +277,23 @@ fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Logs of sessions.
-const LOGS: &Kind = &Kind { name: "a log of nat44", magic: &[], is_foreign: false };
+/// Logs of sessions, whose lines are objects.
+const LOGS: &Kind = &Kind { name: "a log of nat44", magic: &[b"{\""], is_foreign: false };
 
 impl Sink {
-    fn open(target: &Target) -> io::Result<Sink> {
-        match target {
+    /// Opens the destination, and reserves its name if that is a file.
+    fn open(target: &Target) -> io::Result<(Sink, Option<Reserved>)> {
+        let sink = match target {
             Target::File(name) => {
-                let file = Appended::of_client(name, LOGS).map_err(|e| e.source)?;
-                Ok(Sink::File(BufWriter::with_capacity(1 << 16, file)))
+                let (file, reserved) = Appended::of_client(name, LOGS).map_err(|e| e.source)?;
+                return Ok((Sink::File(BufWriter::with_capacity(1 << 16, file)), Some(reserved)));
             }
-            Target::Syslog(to) => Ok(Sink::Syslog { socket: connect(to, 0)?, text: Vec::new() }),
+            Target::Syslog(to) => Sink::Syslog { socket: connect(to, 0)?, text: Vec::new() },
             Target::Ipfix(c) => {
-                Ok(Sink::Ipfix(ipfix::Exporter::new(connect(&c.to, c.port)?, c.domain)))
+                Sink::Ipfix(ipfix::Exporter::new(connect(&c.to, c.port)?, c.domain))
             }
-        }
+        };
+        Ok((sink, None))
     }
 
     fn write(&mut self, record: &Record) -> io::Result<()> {

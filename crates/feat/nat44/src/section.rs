@@ -4,6 +4,7 @@ use crate::cli_args::{self, PoolWords};
 use crate::mapping_words::{Family, MappingWords, Outside, table};
 use crate::state::{Address, MAX_ADDRESSES, MAX_SESSIONS, SESSIONS};
 use crate::{Nat44, Timeouts};
+use std::path::Path;
 use thalweg_cli::CliError;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Rule, Section, Value, file_path, interface_key, rank,
@@ -28,6 +29,11 @@ pub(crate) fn tuned<T>(c: &Control, of: impl FnOnce(&Nat44) -> T) -> Option<T> {
 /// Properties that settings of NAT44 share: they need it, and come before addresses.
 pub(crate) const fn tuning<V>() -> Rare<V> {
     Rare { needs: Some(ENABLED), order: 1, ..Rare::NONE }
+}
+
+/// Names a file as a thing that one setting has.
+pub(crate) fn file_claim(path: &Path) -> String {
+    format!("file {}", path.display())
 }
 
 const ROOT: [&str; 2] = ["thalweg", "nat44"];
@@ -339,6 +345,7 @@ fn saving(doc: &Doc<'_>, out: &mut Draft) {
     // Restoring needs addresses, mappings and roles, which come before it, and no packets yet:
     // interfaces are set up after it.
     let item = Item::new(rank::SERVICE_PORT, "nat44 save", &file.path, set);
+    let item = item.claims(file_claim(Path::new(name)));
     out.add(item.unset("nat44 save never").needs(ENABLED).order(1));
 }
 

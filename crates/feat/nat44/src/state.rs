@@ -11,11 +11,11 @@ use crate::waiting::Waiting;
 use crate::worker::{Nat, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::{AddressesChanged, InterfaceTableChanged, Ip4, Version};
 use thalweg_fib::TableId;
-use thalweg_files::client::Reserved;
+use thalweg_files::client::{Lease, Reserved};
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
@@ -269,6 +269,15 @@ impl Nat44 {
     pub fn log(&self) -> Option<&Log> {
         self.log.as_ref()
     }
+    /// The right to write to that file, as long as sessions are saved there.
+    pub(crate) fn saving_lease(&self) -> Option<Lease> {
+        self.saving_to.as_ref().map(Reserved::lease)
+    }
+    /// The reservation of that file, which another setting with the same file takes over.
+    pub(crate) fn take_saving_to(&mut self, file: &Path) -> Option<Reserved> {
+        let is_same = self.saving.as_ref().is_some_and(|(now, _)| now == file);
+        if is_same { self.saving_to.take() } else { None }
+    }
     /// File that sessions are saved to, and the interval in seconds.
     pub fn saving(&self) -> Option<&(PathBuf, u32)> {
         self.saving.as_ref()
@@ -400,6 +409,7 @@ pub fn disable(c: &mut Control) {
         nat.set_saving(None, None);
         nat.waiting = Waiting::default();
         if let Some(log) = nat.log.take() {
+            // With it goes the name of its file.
             log.end();
         }
         nat.active.clear();

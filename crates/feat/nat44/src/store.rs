@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_files::FileError;
-use thalweg_files::client::{self, Kind};
+use thalweg_files::client::{self, Kind, Lease};
 use thalweg_graph::{Control, clock};
 use thalweg_wire::nat::tuple::{Key, Tuple};
 
@@ -75,8 +75,10 @@ pub enum Done {
     Saved(u64),
     /// Results of a restore.
     Restored(Restored),
-    /// The optional file does not exist.
+    /// The optional file does not exist, or is empty.
     NoFile,
+    /// The file became something else's while sessions were written.
+    GivenAway,
 }
 
 /// A function to run on the main thread.
@@ -148,10 +150,17 @@ pub fn save(c: &Control, file: &Path) -> Result<Work, StoreError> {
     }
     let (to, reserved) = (file.to_owned(), client::reserve(file, &SESSIONS)?);
     begin(file, move |main| {
-        let done = write_all(&main, &to).map(Done::Saved);
+        let done = write_all(&main, &to, &reserved.lease());
         drop(reserved);
         done
     })
+}
+
+/// Starts saving all sessions to the file of the setting, unless that changes meanwhile.
+fn save_as_set(c: &Control, file: &Path) -> Result<Work, StoreError> {
+    let lease = c.state::<Nat44>().borrow().saving_lease().ok_or(StoreError::Disabled)?;
+    let to = file.to_owned();
+    begin(file, move |main| write_all(&main, &to, &lease))
 }
 
 /// Places sessions that wait, if what they need has come.
@@ -227,7 +236,7 @@ impl From<FileError> for StoreError {
     }
 }
 
-fn write_all(main: &Main, file: &Path) -> Result<u64, StoreError> {
+fn write_all(main: &Main, file: &Path, lease: &Lease) -> Result<Done, StoreError> {
     let at = || |source| StoreError::File { file: file.to_owned(), source };
     let mut out = BufWriter::with_capacity(BUFFER, client::replacement(file, &SESSIONS)?);
     let mut header = Header { at: unix_millis(), ..Header::default() };
@@ -261,11 +270,10 @@ fn write_all(main: &Main, file: &Path) -> Result<u64, StoreError> {
     let mut out = out.into_inner().map_err(|e| at()(e.into_error()))?;
     let begin = out.file().seek(SeekFrom::Start(0));
     begin.and_then(|_| out.write_all(&header.bytes())).map_err(at())?;
-    out.commit()?;
-    Ok(header.count)
+    Ok(if out.commit_for(lease)? { Done::Saved(header.count) } else { Done::GivenAway })
 }
 
-/// Starts restoring sessions from a file. With `optional`, the file may be missing.
+/// Starts restoring sessions from a file. With `optional`, the file may be missing or empty.
 ///
 /// # Errors
 /// [`StoreError::Disabled`], or an error if the thread cannot be started.
@@ -278,6 +286,10 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
     begin(file, move |main| match thalweg_files::open(&from) {
         Err(e) if optional && e.is_missing() => Ok(Done::NoFile),
         Err(e) => Err(e.into()),
+        // A log that was there, and got no line, leaves one.
+        Ok(opened) if optional && opened.metadata().is_ok_and(|is| is.len() == 0) => {
+            Ok(Done::NoFile)
+        }
         Ok(opened) => {
             let owner = |s: &Saved| {
                 let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));
@@ -398,7 +410,7 @@ fn read_all(
 /// If its directory does not exist or cannot be written to, another kind of file is there, or the
 /// router writes something else to it.
 pub fn check(file: &Path) -> Result<(), StoreError> {
-    Ok(client::replacement(file, &SESSIONS).map(drop)?)
+    Ok(client::check_replaceable(file, &SESSIONS)?)
 }
 
 /// Saves sessions periodically, or stops doing so.
@@ -410,7 +422,11 @@ pub fn save_every(c: &mut Control, what: Option<(PathBuf, u32)>) -> Result<(), S
     if what.is_some() && nat.borrow().sessions().is_none() {
         return Err(StoreError::Disabled);
     }
-    let kept = what.as_ref().map(|(file, _)| client::reserve(file, &SESSIONS)).transpose()?;
+    let reserve = |file: &Path| match nat.borrow_mut().take_saving_to(file) {
+        Some(kept) => Ok(kept),
+        None => client::reserve(file, &SESSIONS),
+    };
+    let kept = what.as_ref().map(|(file, _)| reserve(file)).transpose()?;
     let turn = nat.borrow_mut().set_saving(what.clone(), kept);
     let Some((file, seconds)) = what else { return Ok(()) };
     let busy = Rc::new(Cell::new(false));
@@ -420,7 +436,7 @@ pub fn save_every(c: &mut Control, what: Option<(PathBuf, u32)>) -> Result<(), S
         }
         // On a slow disk the previous save may still be in progress.
         if !busy.get() {
-            match save(c, &file) {
+            match save_as_set(c, &file) {
                 Ok(work) => {
                     busy.set(true);
                     go_on(c, work, busy.clone());

@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex, interface};
 use thalweg_fib::{Dpo, Forwarding, LinkType, Peer, Unresolved};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, clock};
@@ -365,17 +365,7 @@ pub fn set(
     mac: MacAddr,
     flags: NeighborFlags,
 ) -> Result<(), NeighborError> {
-    let resolver = resolver(c, ip)?;
-    let view = interface::view(c, sw_if).map_err(|_| NeighborError::NoInterface(sw_if))?;
-    if !view.ethernet {
-        return Err(NeighborError::NotEthernet(view.name));
-    }
-    if !mac.is_unicast() {
-        return Err(NeighborError::Mac(mac.to_string()));
-    }
-    if let Some(why) = resolver.refuse(c, sw_if, ip) {
-        return Err(NeighborError::Address { ip, why });
-    }
+    let view = check(c, sw_if, ip, mac)?;
     // Acquired here, so that a failure changes nothing.
     let (key, family) = ((sw_if, ip), Version::of_ip(ip));
     let forwarding = c.state::<Forwarding>();
@@ -398,6 +388,45 @@ pub fn set(
         e.replacement = number;
     }
     Ok(())
+}
+
+/// Checks that an address can be a neighbour's; returns its interface.
+fn check(
+    c: &Control,
+    sw_if: SwIfIndex,
+    ip: IpAddr,
+    mac: MacAddr,
+) -> Result<InterfaceView, NeighborError> {
+    let resolver = resolver(c, ip)?;
+    let view = interface::view(c, sw_if).map_err(|_| NeighborError::NoInterface(sw_if))?;
+    if !view.ethernet {
+        return Err(NeighborError::NotEthernet(view.name));
+    }
+    if !mac.is_unicast() {
+        return Err(NeighborError::Mac(mac.to_string()));
+    }
+    match resolver.refuse(c, sw_if, ip) {
+        Some(why) => Err(NeighborError::Address { ip, why }),
+        None => Ok(view),
+    }
+}
+
+/// Learns a neighbour that others have heard, such as a host's network stack behind the interface.
+/// Whoever can make that learn can fill the table by it: in a full one such neighbours give way as
+/// all do that are only heard. Static ones stay. Returns whether the neighbour is known so.
+///
+/// # Errors
+/// [`NeighborError`] if the address cannot be a neighbour.
+pub fn hear(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    ip: IpAddr,
+    mac: MacAddr,
+) -> Result<bool, NeighborError> {
+    check(c, sw_if, ip, mac)?;
+    update(c, |t, now| t.learn((sw_if, ip), mac, Origin::Request, now));
+    let known = c.state::<Neighbors>().borrow().find(sw_if, ip);
+    Ok(known.is_some_and(|n| n.mac == Some(mac)))
 }
 
 /// Marks all neighbours. [`finish_replacing`] deletes those that were neither configured nor heard

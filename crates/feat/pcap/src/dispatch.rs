@@ -16,7 +16,8 @@ use std::time::UNIX_EPOCH;
 use thalweg_buffer::Flags;
 use thalweg_device::{Interfaces, SwIfIndex, interface};
 use thalweg_engine::{error_text, tell_workers};
-use thalweg_files::{FileError, client};
+use thalweg_files::FileError;
+use thalweg_files::client::{self, Reserved};
 use thalweg_graph::trace::{Dispatch, PacketTrace, resolve_tokens};
 use thalweg_graph::{Control, NodeId, clock};
 use thalweg_wire::pcap;
@@ -32,6 +33,8 @@ struct Running {
     nodes: Vec<(Arc<str>, u32)>,
     /// Records so far, by worker.
     taken: Vec<Arc<AtomicU64>>,
+    /// The name of its file.
+    reserved: Reserved,
 }
 
 /// The capture on the main thread.
@@ -56,13 +59,15 @@ pub(crate) fn init(c: &mut Control) {
 /// Begins a capture of at most `max` records.
 ///
 /// # Errors
-/// [`PcapError::Running`], [`PcapError::Plan`].
+/// [`PcapError::Running`], [`PcapError::Plan`], [`PcapError::File`].
 pub(crate) fn start(c: &mut Control, max: u32, file: &str) -> Result<(), PcapError> {
     if c.state::<Dispatching>().borrow().0.is_some() {
         return Err(PcapError::Running);
     }
     let name = if file.is_empty() { "dispatch.pcap" } else { file };
     crate::check_name(name)?;
+    let path = Path::new(crate::DIRECTORY).join(name);
+    let reserved = crate::reserve(&path)?;
     let taken: Vec<Arc<AtomicU64>> = (0..c.workers()).map(|_| Arc::default()).collect();
     let of_worker = taken.clone();
     tell_workers(c, move |core| {
@@ -70,9 +75,8 @@ pub(crate) fn start(c: &mut Control, max: u32, file: &str) -> Result<(), PcapErr
             core.dispatches_begin(max, taken.clone());
         }
     });
-    let path = Path::new(crate::DIRECTORY).join(name);
     let state = c.state::<Dispatching>();
-    state.borrow_mut().0 = Some(Running { max, path, nodes: Vec::new(), taken });
+    state.borrow_mut().0 = Some(Running { max, path, nodes: Vec::new(), taken, reserved });
     Ok(())
 }
 
@@ -115,6 +119,8 @@ pub(crate) struct Ended {
     path: PathBuf,
     names: Names,
     given: mpsc::Receiver<OfWorker>,
+    /// The name of its file, until that is written.
+    _reserved: Reserved,
 }
 
 /// Names that only the main thread knows.
@@ -142,7 +148,8 @@ pub(crate) fn stop(c: &mut Control) -> Result<Ended, PcapError> {
         interfaces: c.state::<Interfaces>().borrow().names(),
         errors: (0..c.errors().len() as u32).map(|e| error_text(c, e)).collect(),
     };
-    Ok(Ended { max: running.max, path: running.path, names, given })
+    let Running { max, path, reserved, .. } = running;
+    Ok(Ended { max, path, names, given, _reserved: reserved })
 }
 
 impl Ended {

@@ -22,7 +22,7 @@ use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_engine::classify::{Classifier, User};
 use thalweg_files::FileError;
-use thalweg_files::client::{self, Kind};
+use thalweg_files::client::{self, Kind, Reserved};
 use thalweg_graph::filter::ByteFilter;
 use thalweg_graph::{Control, clock};
 use thalweg_wire::pcap;
@@ -130,6 +130,8 @@ struct Running {
     on: Vec<(&'static str, SwIfIndex)>,
     /// The node of its drop reason went with an interface: there are no such drops any more.
     is_reason_gone: bool,
+    /// The name of its file.
+    reserved: Reserved,
 }
 
 /// Captures on the main thread.
@@ -219,6 +221,13 @@ impl Plan {
     }
 }
 
+/// Reserves the file that a capture is written to at its end: what would fail then fails now.
+fn reserve(path: &Path) -> Result<Reserved, FileError> {
+    let reserved = client::reserve_alone(path, &CAPTURES)?;
+    client::check_replaceable(path, &CAPTURES)?;
+    Ok(reserved)
+}
+
 /// Checks the name of a file in [`DIRECTORY`].
 fn check_name(file: &str) -> Result<(), PcapError> {
     match file.contains(['/', '\0']) || file.starts_with('.') {
@@ -262,6 +271,7 @@ pub fn start(c: &mut Control, plan: Plan) -> Result<(), PcapError> {
     plan.check()?;
     let taken: Vec<Arc<AtomicU64>> = (0..c.workers()).map(|_| Arc::default()).collect();
     let Some(node) = c.node(nodes::pcap::NODE.name) else { return Ok(()) };
+    let reserved = reserve(&plan.path())?;
     for (worker, taken) in taken.iter().enumerate() {
         let buffer = Box::new(Buffer::new(&plan, taken.clone()));
         c.message(worker, node, Box::new(TapMessage::Begin(buffer)));
@@ -272,7 +282,8 @@ pub fn start(c: &mut Control, plan: Plan) -> Result<(), PcapError> {
     };
     let of = plan.sw_if.map_or("all interfaces".into(), |sw_if| c.interface_name(sw_if));
     let (on, is_reason_gone) = (Vec::new(), false);
-    c.state::<Captures>().borrow_mut().0 = Some(Running { plan, of, taken, on, is_reason_gone });
+    let running = Running { plan, of, taken, on, is_reason_gone, reserved };
+    c.state::<Captures>().borrow_mut().0 = Some(running);
     chosen.into_iter().for_each(|sw_if| enable(c, sw_if));
     Ok(())
 }
@@ -304,6 +315,8 @@ pub struct Ended {
     plan: Plan,
     /// Buffers of workers, which they give between two loops.
     given: mpsc::Receiver<Box<Buffer>>,
+    /// The name of its file, until that is written.
+    _reserved: Reserved,
 }
 
 /// Time after which a worker is taken not to respond.
@@ -345,7 +358,7 @@ pub fn stop(c: &mut Control) -> Result<Ended, PcapError> {
     if let Some(node) = c.node(nodes::pcap::NODE.name) {
         c.message_all(node, |_| Box::new(TapMessage::End(give.clone())));
     }
-    Ok(Ended { plan: running.plan, given })
+    Ok(Ended { plan: running.plan, given, _reserved: running.reserved })
 }
 
 /// The running capture, what it captures in words, and the number of packets so far; `None` if
@@ -426,6 +439,35 @@ mod tests {
     #[test]
     fn lists_are_current() {
         thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+
+    /// A file that is written at the end may be another's by then, or of another kind.
+    #[test]
+    fn the_file_of_a_capture_is_its_own_from_the_start() {
+        let mut lab = Lab::of(&FEATURE).with(&thalweg_feat_ethernet::FEATURE).interfaces(1).start();
+        let file = format!("thalweg-own-{}.pcap", std::process::id());
+        let path = Path::new(DIRECTORY).join(&file);
+        let plan = Plan { what: [true, false, false], file: file.clone(), ..Plan::default() };
+        std::fs::write(&path, "notes").expect("a file");
+        let said = [
+            start(&mut lab.c, plan.clone()).map_err(|e| e.to_string()),
+            dispatch::start(&mut lab.c, 5, &file).map_err(|e| e.to_string()),
+        ];
+        std::fs::remove_file(&path).expect("the file");
+        for said in said {
+            assert!(said.is_err_and(|e| e.contains("is not a capture: remove it first")));
+        }
+        start(&mut lab.c, plan.clone()).expect("a capture");
+        let twice = dispatch::start(&mut lab.c, 5, &file).map_err(|e| e.to_string());
+        assert!(twice.is_err_and(|e| e.contains("the router writes a capture there")));
+        // Its name is free with the capture, also without packets.
+        let empty = stop(&mut lab.c).expect("a capture").write();
+        assert!(matches!(empty, Err(PcapError::Empty)));
+        dispatch::start(&mut lab.c, 5, &file).expect("a capture");
+        assert!(start(&mut lab.c, plan).is_err());
+        assert!(dispatch::stop(&mut lab.c).expect("a capture").write().is_err());
+        assert!(client::reserve_alone(&path, &CAPTURES).is_ok());
+        lab.close();
     }
 
     /// Names of what a capture takes, and how many taps it has.

@@ -297,6 +297,7 @@ impl Routes {
             buffer,
             sockets: Some(sockets),
             backoff: Backoff::default(),
+            unread: Backoff::default(),
             up: BTreeMap::new(),
             due: Some((Cause::Start, Instant::now())),
             last: None,
@@ -458,6 +459,8 @@ struct Worker {
     sockets: Option<Sockets>,
     /// The next attempt to do that.
     backoff: Backoff,
+    /// The next attempt to read the namespace's settings.
+    unread: Backoff,
     /// Links that are up and have a carrier, or not, as they were last seen.
     up: BTreeMap<u32, bool>,
     /// A list is due.
@@ -469,13 +472,6 @@ struct Worker {
 
 impl Worker {
     fn run(mut self, announce: impl Fn() -> bool) {
-        // The settings of a namespace are read there.
-        match self.inside.as_ref().map(Namespace::enter) {
-            Some(Err(e)) => {
-                tracing::warn!("settings of namespace `{}' are not read: {e}", self.name);
-            }
-            Some(Ok(())) | None => self.inside = None,
-        }
         loop {
             if self.obey() {
                 return;
@@ -484,6 +480,8 @@ impl Worker {
             let may_list = all_read && self.sockets.is_some();
             if may_list && self.due.is_some_and(|(_, at)| at <= Instant::now()) {
                 self.list(&announce);
+            } else if may_list && self.unread.left().is_some_and(|left| left.is_zero()) {
+                self.list_settings_again();
             }
             if self.room.has_news() && !announce() {
                 return;
@@ -517,8 +515,8 @@ impl Worker {
         let Some(Sockets { notices, .. }) = &self.sockets else {
             return self.room.wait(&[], self.backoff.left());
         };
-        let left = self.due.map(|(_, at)| at.saturating_duration_since(Instant::now()));
-        self.room.wait(&[notices.as_fd()], left);
+        let due = self.due.map(|(_, at)| at.saturating_duration_since(Instant::now()));
+        self.room.wait(&[notices.as_fd()], due.into_iter().chain(self.unread.left()).min());
     }
 
     /// Reads notices, of sockets that are opened again after they have failed; returns whether
@@ -615,9 +613,41 @@ impl Worker {
         }
     }
 
+    /// Reads the TTL of labels in the namespace, and nowhere else; `None` if it cannot be entered:
+    /// then what was read before holds, and it is tried again.
+    fn read_ttl(&mut self) -> Option<LabelTtl> {
+        match self.inside.as_ref().map(Namespace::enter) {
+            Some(Err(e)) => {
+                if self.unread.fail() {
+                    let name = &self.name;
+                    tracing::warn!("settings of namespace `{name}' are not read for now: {e}");
+                }
+                return None;
+            }
+            Some(Ok(())) | None => self.inside = None,
+        }
+        if self.unread.succeed() {
+            tracing::info!("settings of namespace `{}' are read", self.name);
+        }
+        Some(LabelTtl::read())
+    }
+
+    /// Lists what could not be read with the routes.
+    fn list_settings_again(&mut self) {
+        let ttl = self.read_ttl();
+        let Some(Sockets { port, .. }) = self.sockets.as_ref().filter(|_| ttl.is_some()) else {
+            return;
+        };
+        if let Err(e) = self.list_settings(port, ttl) {
+            tracing::debug!("cannot list the links of namespace `{}': {e}", self.name);
+            self.unread.fail();
+        }
+    }
+
     /// Lists all objects and routes, and changes the shadow where it differs. The owner takes what
     /// has been listed while the list goes on.
     fn list(&mut self, announce: &impl Fn() -> bool) {
+        let ttl = self.read_ttl();
         let Some(Sockets { port, .. }) = &self.sockets else { return };
         let Some((cause, _)) = self.due.take() else { return };
         let begin = Instant::now();
@@ -629,7 +659,7 @@ impl Worker {
         };
         let room = self.room.clone();
         let done = self
-            .list_settings(port)
+            .list_settings(port, ttl)
             .and_then(|()| all_next_hops(port, |object| room.lock().shadow.list_object(&object)))
             .and_then(|()| list_routes(port, &room, announce))
             .and_then(|()| all_labels(port, |route| room.lock().shadow.set_label(&route)));
@@ -639,16 +669,17 @@ impl Worker {
         }
     }
 
-    /// Lists links by which packets do not leave, and reads the TTL of labels. Routes that these
-    /// concern are taken again.
-    fn list_settings(&self, port: &Port) -> io::Result<()> {
-        let (ttl, mut roles) = (LabelTtl::read(), BTreeMap::new());
+    /// Lists links by which packets do not leave, and takes the TTL of labels, if that is known.
+    /// Routes that these concern are taken again.
+    fn list_settings(&self, port: &Port, ttl: Option<LabelTtl>) -> io::Result<()> {
+        let mut roles = BTreeMap::new();
         for link in Link::all_by(port)? {
             let _ = set_role(&mut roles, link.index, LinkState::of(&link).role);
         }
         let offer = {
             let mut shared = self.room.lock();
             let known = std::mem::replace(&mut shared.roles, roles.clone());
+            let ttl = ttl.unwrap_or(shared.ttl);
             let has_other_ttl = std::mem::replace(&mut shared.ttl, ttl) != ttl;
             let all = known.iter().chain(&roles);
             let others = all.filter(|(link, _)| known.get(link) != roles.get(link));

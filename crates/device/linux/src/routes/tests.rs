@@ -4,25 +4,20 @@
 
 use super::shadow::{Offer, Shadow};
 use super::types::{Limits, Visited};
-use super::{Cause, Room, RouteCounters, Routes, Shared, list_routes, wake};
+use super::{
+    Backoff, Cause, LabelTtl, Room, RouteCounters, Routes, Shared, Worker, list_routes, wake,
+};
 use crate::Namespace;
 use anyhow::ensure;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use thalweg_netlink::fib::{NextHopMessage, Placing, RouteMessage};
 use thalweg_netlink::label::LabelMessage;
+use thalweg_netlink::wire::{Header, Writer, payload as message};
 use thalweg_netlink::{Port, Protocol};
-use thalweg_netlink::wire::{Header, Writer};
 use thalweg_netns::{LinkOptions, Netns, WAIT_LIMIT, veth, wait_until};
 use thalweg_testkit::{lab_test, processor_time};
-
-fn message(head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut message = Vec::new();
-    let mut w = Writer::with_payload(&mut message, Header::default(), head);
-    fill(&mut w);
-    w.finish();
-    message.split_off(16)
-}
 
 /// The payload of a message about a route to 192.0.2.`n`, by an object or a gateway.
 fn route(n: u8, object: Option<u32>) -> Vec<u8> {
@@ -461,6 +456,42 @@ fn a_destination_has_routes_in_one_table_or_in_several() {
     let taken = shadow.take(10);
     assert_eq!((taken.routes.len(), taken.is_single), (1, false));
     assert!(shadow.take(10).is_single);
+}
+
+/// A namespace that cannot be entered, as it is no network namespace: what is read then would be
+/// the router's own.
+#[test]
+fn settings_are_read_in_their_namespace_or_not_at_all() {
+    let ttl = LabelTtl { propagates: false, usual: 7 };
+    let shared = Mutex::new(Shared { ttl, ..Shared::default() });
+    let room = Arc::new(Room { shared, wake: wake().unwrap(), buffer: 0 });
+    let worker = |inside: Option<&str>| Worker {
+        room: room.clone(),
+        name: "other".into(),
+        inside: inside.map(|path| Namespace::open(path).unwrap()),
+        buffer: 0,
+        sockets: None,
+        backoff: Backoff::default(),
+        unread: Backoff::default(),
+        up: BTreeMap::new(),
+        due: None,
+        last: None,
+        retry: super::RETRY,
+    };
+    let port = thalweg_netlink::Port::open(thalweg_netlink::Protocol::Route).unwrap();
+    let mut other = worker(Some("/proc/self/ns/uts"));
+    for _ in 0..3 {
+        let read = other.read_ttl();
+        assert_eq!(read, None);
+        assert!(other.unread.left().is_some() && other.inside.is_some());
+        other.list_settings(&port, read).unwrap();
+        assert_eq!(room.lock().ttl, ttl);
+    }
+    let mut own = worker(None);
+    let read = own.read_ttl();
+    assert!(read.is_some() && own.unread.left().is_none());
+    own.list_settings(&port, read).unwrap();
+    assert_eq!(Some(room.lock().ttl), read);
 }
 
 lab_test! {

@@ -1,6 +1,6 @@
 //! Routes that FRRouting's `zebra` sends itself (FPM): one listener in each namespace with twins.
 
-use super::{KernelRoutes, Origin, SLICE, labels, objects, settle, take};
+use super::{Followed, KernelRoutes, Origin, SLICE, labels, objects, settle, take};
 use crate::options;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ pub(super) fn start(c: &Control, id: NamespaceId) {
     let Some(address) = options.fpm else {
         let state = c.state::<KernelRoutes>();
         let mut state = state.borrow_mut();
-        state.followed.values_mut().for_each(|of| of.has_no_listener = false);
+        state.followed.values_mut().for_each(|of| _ = of.no_listener.succeed());
         return;
     };
     let hold = Duration::from_secs(options.fpm_hold.into());
@@ -64,10 +64,10 @@ pub(super) fn start(c: &Control, id: NamespaceId) {
     match Routes::listen(of.namespace.as_ref(), Limits::default(), address, hold, announce) {
         Ok(routes) => {
             of.fpm = Some((number, routes));
-            of.has_no_listener = false;
+            of.no_listener.succeed();
         }
         Err(e) => {
-            if !std::mem::replace(&mut of.has_no_listener, true) {
+            if of.no_listener.fail() {
                 tracing::error!("FPM: namespace `{}' has no listener for now: {e}", of.name);
             }
         }
@@ -75,12 +75,12 @@ pub(super) fn start(c: &Control, id: NamespaceId) {
 }
 
 /// Tries again to listen, where the system has refused a thread.
-pub(crate) fn listen_again(c: &Control) {
+pub(super) fn listen_again(c: &Control) {
     let all: Vec<NamespaceId> = {
         let state = c.state::<KernelRoutes>();
         let state = state.borrow();
-        let without = state.followed.iter().filter(|(_, of)| of.has_no_listener);
-        without.map(|(id, _)| *id).collect()
+        let is_due = |of: &Followed| of.no_listener.left().is_some_and(|left| left.is_zero());
+        state.followed.iter().filter(|(_, of)| is_due(of)).map(|(id, _)| *id).collect()
     };
     all.into_iter().for_each(|id| start(c, id));
 }

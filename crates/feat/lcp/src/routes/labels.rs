@@ -10,6 +10,7 @@
 
 use super::{KernelRoutes, Origin, is_alone, refused, table_of};
 use crate::sync;
+use std::fmt::Display;
 use thalweg_device_linux::NamespaceId;
 use thalweg_device_linux::routes::{LabelChange, LabelRoute, LabelTtl, NextHop, Routes};
 use thalweg_feat_ip::{Path, Source, TableId, Version, need_table as need_ip_table};
@@ -49,17 +50,19 @@ pub(super) fn settle(c: &mut Control, label: u32) {
 
 /// Binds a label to a route, or to none.
 fn put(c: &mut Control, label: u32, route: Option<(NamespaceId, LabelRoute)>) {
+    let mut failed = None;
     for eos in [false, true] {
         let key = Key { label: Label(label), eos };
         let paths = |id, route| fitting(vias(c, id, route, eos), eos).0;
         let bound = route.as_ref().map(|(id, route)| (source(route), paths(*id, route)));
         let (source, vias) = bound.unwrap_or((Source::KernelDynamic, Vec::new()));
         if let Err(e) = set(c, key, source, vias) {
-            refused(c, format_args!("label {key}"), &e);
+            failed = Some(e);
             // There is nothing to be refused.
             let _ = set_found_label(c, TABLE, key, source, Vec::new());
         }
     }
+    refused::label(c, label, failed.as_ref().map_or(Ok(()), |e| Err(e as &dyn Display)));
 }
 
 fn set(c: &mut Control, key: Key, source: Source, vias: Vec<Via>) -> Result<(), MplsError> {

@@ -17,10 +17,10 @@
 mod fpm;
 mod labels;
 mod objects;
+mod refused;
 mod tables;
 mod unresolved;
 
-pub(crate) use fpm::listen_again;
 pub use fpm::{set_fpm, set_fpm_hold};
 pub use unresolved::{Destinations, Look, MOST_SHOWN, Unresolved};
 
@@ -28,7 +28,8 @@ use crate::options;
 use crate::sync;
 use fpm::Leaving;
 use objects::Objects;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use refused::Refused;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ use thalweg_device_linux::mirror::MirrorError;
 use thalweg_device_linux::routes::{
     Change, Hops, Limits, NextHop, RouteState, Routes, Used, WAITING_BYTES,
 };
-use thalweg_device_linux::{Namespace, NamespaceId};
+use thalweg_device_linux::{Backoff, Namespace, NamespaceId};
 use thalweg_feat_ip::table::set_found_route;
 use thalweg_feat_ip::{
     Ip, Path, PathKind, RouteError, Source, TableDeleted, TableId, Version, need_table,
@@ -77,8 +78,8 @@ struct Followed {
     routes: Routes,
     /// Routes that `zebra` sends, with the number of the listener.
     fpm: Option<(u32, Routes)>,
-    /// The listener did not start: the log has the reason.
-    has_no_listener: bool,
+    /// The next attempt to start the listener, if that has failed: the log has the reason.
+    no_listener: Backoff,
 }
 
 impl Followed {
@@ -140,10 +141,11 @@ pub(crate) struct KernelRoutes {
     objects: Objects,
     /// Routes that are no longer followed, with the walk that removes them.
     leaving: VecDeque<Leaving>,
-    /// Namespaces with twins whose routes are not followed: a thread did not start.
-    unfollowed: BTreeSet<NamespaceId>,
-    /// A route was refused since all were taken: one that has no room may have some later.
-    has_refused: bool,
+    /// Namespaces with twins whose routes are not followed, as a thread did not start, with the next
+    /// attempt.
+    unfollowed: BTreeMap<NamespaceId, Backoff>,
+    /// Routes and the like that the router has refused.
+    refused: Refused,
     /// Listeners of `zebra` so far.
     listeners: u32,
     counters: Counters,
@@ -184,15 +186,16 @@ pub(crate) fn init(c: &mut Control) {
         if tables::used(c).contains(&gone.table) {
             c.state::<KernelRoutes>().borrow().offer_all();
         }
-        try_again(c);
+        refused::try_again(c);
     });
     c.subscribe(|c, gone: &LabelTableDeleted| {
         if gone.0 == labels::TABLE {
             c.state::<KernelRoutes>().borrow().offer_all();
         }
-        try_again(c);
+        refused::try_again(c);
     });
     tables::init(c);
+    refused::init(c);
 }
 
 /// Begins to follow a namespace in which a twin is, or takes the routes over a new twin.
@@ -206,6 +209,10 @@ pub(crate) fn twin_made(
     if let Some(of) = state.borrow().followed.get(&id) {
         return of.offer(Some(link));
     }
+    // All twins of the namespace wait for the same attempt.
+    if state.borrow().unfollowed.get(&id).is_some_and(|again| !again.is_due()) {
+        return;
+    }
     let buffer = options::get(c).notice_bytes.unwrap_or(WAITING_BYTES);
     let remote = c.remote();
     let announce = move || remote.submit(move |c| take(c, Origin::kernel(id)));
@@ -217,7 +224,7 @@ pub(crate) fn twin_made(
     let (namespace, routes) = match started {
         Ok(started) => started,
         Err(e) => {
-            if state.borrow_mut().unfollowed.insert(id) {
+            if state.borrow_mut().unfollowed.entry(id).or_default().fail() {
                 tracing::error!("routes of namespace `{name}' are not followed for now: {e}");
             }
             return;
@@ -230,7 +237,8 @@ pub(crate) fn twin_made(
              not {buffer}: `sysctl net.core.rmem_max={buffer}' allows more"
         );
     }
-    let followed = Followed { name, namespace, routes, fpm: None, has_no_listener: false };
+    let no_listener = Backoff::default();
+    let followed = Followed { name, namespace, routes, fpm: None, no_listener };
     {
         let mut state = state.borrow_mut();
         state.unfollowed.remove(&id);
@@ -239,9 +247,21 @@ pub(crate) fn twin_made(
     fpm::start(c, id);
 }
 
-/// Returns the namespaces with twins whose routes are not followed.
-pub(crate) fn unfollowed(c: &Control) -> BTreeSet<NamespaceId> {
-    c.state::<KernelRoutes>().borrow().unfollowed.clone()
+/// Tries again to follow the routes of namespaces, and to listen there, where the system has refused
+/// a thread or a socket.
+pub(crate) fn try_to_follow(c: &mut Control) {
+    let due: Vec<NamespaceId> = {
+        let state = c.state::<KernelRoutes>();
+        let state = state.borrow();
+        let due = state.unfollowed.iter().filter(|(_, again)| again.is_due());
+        due.map(|(id, _)| *id).collect()
+    };
+    for id in due {
+        if let Some((link, namespace)) = sync::any_twin_in(c, id) {
+            twin_made(c, id, namespace.as_ref(), link);
+        }
+    }
+    fpm::listen_again(c);
 }
 
 /// Withdraws the routes over a twin that is gone; with `last`, those of the whole namespace.
@@ -284,7 +304,7 @@ fn offer(c: &Control, origin: Origin, hops: &[NextHop]) {
 ///
 /// Returns the number of namespaces, and of connections that are closed.
 pub fn resync(c: &mut Control, name: Option<&str>, fpm: bool) -> (usize, usize) {
-    try_again(c);
+    refused::try_again(c);
     let state = c.state::<KernelRoutes>();
     let state = state.borrow();
     let wanted = |of: &&Followed| name.is_none_or(|name| of.name == name);
@@ -365,7 +385,7 @@ fn take(c: &mut Control, origin: Origin) {
 }
 
 /// The router's table of a kernel's.
-fn table_of(id: u32) -> TableId {
+pub(crate) fn table_of(id: u32) -> TableId {
     TableId(if OF_KERNEL.contains(&id) { 0 } else { id })
 }
 
@@ -427,6 +447,7 @@ fn settle(c: &mut Control, table: u32, to: (IpAddr, u8)) {
 fn put(c: &mut Control, table: TableId, to: (IpAddr, u8), route: Option<(&Used, Vec<Path>)>) {
     let of_kernel = [Source::KernelStatic, Source::KernelDynamic];
     let Some((used, paths)) = route.filter(|(_, paths)| !paths.is_empty()) else {
+        refused::route_done(c, table, to);
         return of_kernel.into_iter().for_each(|source| unset(c, table, to, source));
     };
     let is_static = used.protocol <= PROTOCOL_STATIC;
@@ -435,33 +456,14 @@ fn put(c: &mut Control, table: TableId, to: (IpAddr, u8), route: Option<(&Used, 
         IpAddr::V4(ip) => set(c, table, u32::from(ip), to.1, source, paths),
         IpAddr::V6(ip) => set(c, table, u128::from(ip), to.1, source, paths),
     };
-    if let Err(e) = done {
-        refused(c, format_args!("{}/{}", to.0, to.1), &e);
-        unset(c, table, to, source);
+    match done {
+        Ok(()) => refused::route_done(c, table, to),
+        Err(e) => {
+            refused::route(c, table, to, &e);
+            unset(c, table, to, source);
+        }
     }
     unset(c, table, to, other);
-}
-
-/// Has all routes taken again soon, if the router has refused some: there may be room now. Many
-/// tables may go at once.
-fn try_again(c: &mut Control) {
-    let state = c.state::<KernelRoutes>();
-    if std::mem::take(&mut state.borrow_mut().has_refused) {
-        c.after(Duration::ZERO, |c| c.state::<KernelRoutes>().borrow().offer_all());
-    }
-}
-
-fn refused(c: &Control, of: impl std::fmt::Display, e: &dyn std::error::Error) {
-    let state = c.state::<KernelRoutes>();
-    let mut state = state.borrow_mut();
-    state.has_refused = true;
-    let counters = &mut state.counters;
-    counters.refused += 1;
-    // A million may have the same reason.
-    if counters.refused.is_power_of_two() {
-        let so_far = counters.refused;
-        tracing::warn!("the kernel's route of {of} is not taken: {e} ({so_far} so far)");
-    }
 }
 
 fn set<A: Address>(

@@ -1,11 +1,12 @@
 //! Next-hop objects of the kernel, and of `zebra`, are numbered groups of the forwarding table, one
 //! for the packets of each version that routes lead to it.
 
-use super::{KernelRoutes, Origin, paths_of};
+use super::{KernelRoutes, Origin, paths_of, refused};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use thalweg_device_linux::routes::NextHop;
 use thalweg_feat_ip::table::{self, Followed};
-use thalweg_feat_ip::{Path, PathKind, Version};
+use thalweg_feat_ip::{Path, PathKind, RouteError, Version};
 use thalweg_fib::forwarding::UNRESOLVED;
 use thalweg_fib::{Forwarding, Member};
 use thalweg_graph::Control;
@@ -69,6 +70,7 @@ pub(super) fn remove(c: &mut Control, origin: Origin, object: u32) {
     let Some(gone) = state.borrow_mut().objects.all.remove(&(origin, object)) else { return };
     for (group, version) in gone.groups.into_iter().zip([Version::V4, Version::V6]) {
         let Some(group) = group else { continue };
+        refused::object(c, (origin, object, version), Ok(()));
         c.state::<Forwarding>().borrow_mut().remove_numbered(c, group.number);
         unfollow(c, version, group.followed);
     }
@@ -113,6 +115,11 @@ pub(super) fn paths(c: &mut Control, origin: Origin, object: u32, version: Versi
     if leads { vec![Path::special(PathKind::Group(number))] } else { Vec::new() }
 }
 
+/// Tries again to make a group lead to the hops of its object.
+pub(super) fn lead_again(c: &mut Control, origin: Origin, object: u32, version: Version) {
+    lead(c, origin, object, version, true);
+}
+
 /// Makes the group of an object lead to its hops; returns its number, and whether it leads
 /// anywhere. If that has changed and routes lead to it (`in_use`), they are taken again.
 fn lead(
@@ -134,7 +141,12 @@ fn lead(
         true => vec![Path::special(PathKind::Drop)],
         false => paths_of(c, origin.id, &hops),
     };
-    let followed = if paths.is_empty() { None } else { follow(c, version, paths) };
+    let followed = match paths.is_empty() {
+        true => Ok(None),
+        false => follow(c, version, paths).map(Some),
+    };
+    let why = followed.as_ref().err().map(ToString::to_string);
+    let followed = followed.unwrap_or_default();
     let leads = followed.is_some();
     let f = c.state::<Forwarding>();
     // Routes keep the group also while it leads nowhere: it gets other members later.
@@ -144,9 +156,9 @@ fn lead(
         f.retain(end);
         f.set_numbered(c, number, vec![Member::of(end)])
     };
-    if let Err(e) = done {
-        tracing::warn!("a next-hop object of the kernel is not taken: {e}");
-    }
+    let why = why.or(done.err().map(|e| e.to_string()));
+    let done = why.as_ref().map_or(Ok(()), |why| Err(why as &dyn Display));
+    refused::object(c, (origin, object, version), done);
     let before = {
         let mut state = state.borrow_mut();
         let group = state.objects.all.get_mut(&(origin, object));
@@ -160,12 +172,11 @@ fn lead(
     (number, leads)
 }
 
-fn follow(c: &Control, version: Version, paths: Vec<Path>) -> Option<Followed> {
-    let done = match version {
+fn follow(c: &Control, version: Version, paths: Vec<Path>) -> Result<Followed, RouteError> {
+    match version {
         Version::V4 => table::follow::<u32>(c, paths),
         Version::V6 => table::follow::<u128>(c, paths),
-    };
-    done.inspect_err(|e| tracing::warn!("next hops of the kernel are not taken: {e}")).ok()
+    }
 }
 
 fn unfollow(c: &Control, version: Version, followed: Option<Followed>) {

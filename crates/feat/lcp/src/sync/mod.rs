@@ -29,6 +29,7 @@ mod labels;
 mod neighbours;
 mod reports;
 mod seen;
+mod unattached;
 mod virtuals;
 mod vlans;
 mod wanted;
@@ -38,6 +39,7 @@ use crate::make;
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs, Place};
 use crate::routes;
+use neighbours::Lacking;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -54,6 +56,7 @@ use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::Control;
 use thalweg_netlink::label::LabelInput;
 use thalweg_netlink::{Link, LinkAddress, Port};
+use unattached::Unattached;
 use wishes::Wish;
 
 pub(crate) use wishes::refused;
@@ -99,8 +102,13 @@ struct Twin {
     /// True if the twin was there before the router, whose start is not over: nothing is ordered or
     /// taken yet, as the router does not know all.
     is_held: bool,
-    /// Changes that the kernel has refused: none is ordered again before something else changes.
+    /// Changes that the kernel has refused: none is ordered again before something else changes, or
+    /// some time has passed.
     denied: Change,
+    /// Intervals for which there have been such, since the interface has changed.
+    denied_for: u32,
+    /// Refusals that the log has since then.
+    said: Change,
     /// The same, since a report was looked at.
     refused_since: Change,
     /// Addresses from it are being taken from the interface, to stay in Linux alone.
@@ -119,6 +127,8 @@ struct Twin {
     neighbours: BTreeSet<IpAddr>,
     /// MAC addresses of neighbours that the kernel has, as it was heard last.
     macs: BTreeMap<IpAddr, MacAddr>,
+    /// Reason why a neighbour that Linux has written was refused last.
+    lacking_why: String,
 }
 
 impl Twin {
@@ -131,6 +141,8 @@ impl Twin {
             was_down: false,
             is_held: false,
             denied: Change::default(),
+            denied_for: 0,
+            said: Change::default(),
             refused_since: Change::default(),
             is_displaced: false,
             is_taken: false,
@@ -140,6 +152,7 @@ impl Twin {
             wishes: BTreeMap::new(),
             neighbours: BTreeSet::new(),
             macs: BTreeMap::new(),
+            lacking_why: String::new(),
         }
     }
 }
@@ -164,10 +177,12 @@ pub(crate) struct Sync {
     refusing: BTreeSet<SwIfIndex>,
     /// They are looked at again soon.
     refusing_again: bool,
-    /// Interfaces whose twins are there, and not followed: a mirror did not start.
-    unattached: BTreeSet<SwIfIndex>,
-    /// Interfaces whose VLAN links are not there, and why the last attempt to make one failed.
-    waiting: BTreeMap<SwIfIndex, String>,
+    /// Written neighbours that interfaces have refused.
+    lacking: Lacking,
+    /// Interfaces whose twins are there, and not followed.
+    unattached: Unattached,
+    /// Interfaces whose VLAN links are not there.
+    waiting: BTreeMap<SwIfIndex, vlans::Waiting>,
     /// One is being made: its twin is there.
     making: bool,
     /// The router's start is over.
@@ -228,7 +243,10 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, _: &TableDeleted| wishes::try_again_soon(c));
     c.subscribe(|c, _: &LabelTableDeleted| wishes::try_again_soon(c));
-    c.subscribe(|c, event: &NeighborChange| neighbours::moved(c, event));
+    c.subscribe(|c, event: &NeighborChange| match event.mac {
+        Some(_) => neighbours::moved(c, event),
+        None => neighbours::try_again_soon(c),
+    });
     c.subscribe(|c, event: &FoundDisplacing| {
         if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&event.sw_if) {
             twin.is_displaced = true;
@@ -236,13 +254,16 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, event: &FoundDisplaced| displaced(c, event.sw_if));
     c.every(AGAIN, |c| {
-        vlans::try_again(c);
-        attach_again(c);
+        vlans::try_again(c, None);
+        unattached::try_again(c, None);
+        routes::try_to_follow(c);
         true
     });
     // A route that stood in the way goes without an event.
     c.every(REFUSED_AGAIN, |c| {
         wishes::try_again(c);
+        neighbours::try_again(c);
+        wanted::try_again(c);
         true
     });
 }
@@ -384,27 +405,15 @@ fn attach(c: &mut Control, pair: &Pair) {
         Made::Vlan { link, .. } => link.map(|link| link.on.1),
         Made::Tap | Made::Tun => None,
     };
-    let sync = c.state::<Sync>();
-    if !sync.borrow().mirrors.contains_key(&at.0) {
-        let remote = c.remote();
-        let announce = move || remote.submit(move |c| reports::take(c, at.0));
-        let name = namespace.as_ref().map_or_else(String::new, |n| n.name().to_owned());
-        match Mirror::start(namespace.as_ref(), announce) {
-            Ok(mirror) => _ = sync.borrow_mut().mirrors.insert(at.0, (name, mirror)),
-            Err(e) => {
-                let interface = c.interface_name(pair.phy);
-                if sync.borrow_mut().unattached.insert(pair.phy) {
-                    tracing::error!("{interface} and {} do not follow each other: {e}", pair.name);
-                }
-                return;
-            }
-        }
+    if !unattached::is_mirrored(c, pair, at.0, namespace.as_ref()) {
+        return;
     }
+    let sync = c.state::<Sync>();
     let known = look(c, pair, at.1);
     let was_there = tap::host(c, end(pair)).is_some_and(|host| host.was_there);
     let mut sync = sync.borrow_mut();
     let Sync { mirrors, twins, by_place, started, unattached, .. } = &mut *sync;
-    unattached.remove(&pair.phy);
+    unattached.remove(pair.phy);
     if let Some((_, mirror)) = mirrors.get(&at.0) {
         mirror.watch(at.1, lower);
         if was_there && *started {
@@ -422,25 +431,12 @@ fn attach(c: &mut Control, pair: &Pair) {
     routes::twin_made(c, at.0, namespace.as_ref(), at.1);
 }
 
-/// Tries again to follow twins, and the routes of their namespaces, where the system has refused a
-/// thread or a socket.
-fn attach_again(c: &mut Control) {
-    let unattached = c.state::<Sync>().borrow().unattached.clone();
-    for phy in unattached {
-        match pair(c, phy) {
-            Some(pair) => attach(c, &pair),
-            None => _ = c.state::<Sync>().borrow_mut().unattached.remove(&phy),
-        }
-    }
-    for id in routes::unfollowed(c) {
-        let sync = c.state::<Sync>();
-        let phy = sync.borrow().by_place.range((id, 0)..).next().map(|(_, phy)| *phy);
-        let place = phy.and_then(|phy| pair(c, phy)).and_then(|pair| place(c, &pair));
-        if let Some(((now, link), namespace)) = place.filter(|((now, _), _)| *now == id) {
-            routes::twin_made(c, now, namespace.as_ref(), link);
-        }
-    }
-    routes::listen_again(c);
+/// Returns a twin in a namespace: its index there, and the namespace if it is not the router's own.
+pub(crate) fn any_twin_in(c: &Control, id: NamespaceId) -> Option<(u32, Option<Namespace>)> {
+    let sync = c.state::<Sync>();
+    let phy = *sync.borrow().by_place.range((id, 0)..=(id, u32::MAX)).next()?.1;
+    let (now, namespace) = place(c, &pair(c, phy)?)?;
+    (now.0 == id).then_some((now.1, namespace))
 }
 
 /// Returns the interface of which a link of a namespace is the twin.
@@ -464,8 +460,9 @@ fn look(c: &Control, pair: &Pair, index: u32) -> Option<Known> {
 fn detach(c: &mut Control, phy: SwIfIndex) -> Option<Twin> {
     let sync = c.state::<Sync>();
     let mut sync = sync.borrow_mut();
-    let Sync { mirrors, reports, twins, by_place, refusing, unattached, .. } = &mut *sync;
-    unattached.remove(&phy);
+    let Sync { mirrors, reports, twins, by_place, refusing, lacking, unattached, .. } = &mut *sync;
+    unattached.remove(phy);
+    lacking.forget(phy, |_| true);
     let twin = twins.remove(&phy)?;
     refusing.remove(&phy);
     by_place.remove(&twin.place);

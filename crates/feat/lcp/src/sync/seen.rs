@@ -5,6 +5,7 @@ use super::{
     Known, Prefixed, Sync, Twin, addresses, labels, neighbours, note, pair, virtuals, vlans, wanted,
 };
 use crate::options;
+use crate::routes::table_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use thalweg_device::{MacAddr, MtuOf, SwIfIndex, interface};
@@ -20,8 +21,19 @@ const OF_HOST: u8 = 254;
 /// Takes a report of the twin of an interface.
 pub(super) fn take(c: &mut Control, phy: SwIfIndex, seen: Seen) {
     for refusal in &seen.refused {
-        let name = pair(c, phy).map(|pair| pair.name).unwrap_or_default();
-        tracing::warn!("{}: its twin {name} cannot {refusal}", c.interface_name(phy));
+        // One that is ordered again is refused in silence.
+        let is_said = {
+            let sync = c.state::<Sync>();
+            let mut sync = sync.borrow_mut();
+            let Some(twin) = sync.twins.get_mut(&phy) else { break };
+            let is_said = twin.said.includes(&refusal.change);
+            twin.said.merge(refusal.change.clone());
+            is_said
+        };
+        if !is_said {
+            let name = pair(c, phy).map(|pair| pair.name).unwrap_or_default();
+            tracing::warn!("{}: its twin {name} cannot {refusal}", c.interface_name(phy));
+        }
     }
     wanted::order_if_due(c, phy);
     let sync = c.state::<Sync>();
@@ -111,7 +123,8 @@ pub(super) fn known(
         up: link.is_up(),
         mtu: link.mtu,
         mac: link.mac.map(MacAddr),
-        vrf,
+        // A VRF may have one of the kernel's main tables, which are one here.
+        vrf: vrf.map(|table| table_of(table).get()),
         labels: None,
         addresses: addresses.iter().filter(usual).map(prefixed).collect(),
         link_local,
@@ -120,8 +133,14 @@ pub(super) fn known(
     }
 }
 
+/// Returns an address with the length of the subnet that it is in: with an address of the other
+/// end, the prefix is around that.
 fn prefixed(a: &LinkAddress) -> Prefixed {
-    (a.ip, a.prefix_length)
+    match (a.peer, a.ip) {
+        (None, ip) => (ip, a.prefix_length),
+        (Some(_), IpAddr::V4(_)) => (a.ip, 32),
+        (Some(_), IpAddr::V6(_)) => (a.ip, 128),
+    }
 }
 
 fn is_link_local(ip: IpAddr) -> bool {
@@ -300,6 +319,28 @@ mod tests {
         ] {
             assert_eq!(wish(&before, &now, &none), wanted, "{before:?} {now:?}");
         }
+    }
+
+    #[test]
+    fn an_address_of_a_link_between_two_is_in_no_subnet() {
+        let address = |peer: Option<[u8; 4]>| LinkAddress {
+            index: 1,
+            ip: [192, 0, 2, 1].into(),
+            prefix_length: 24,
+            peer: peer.map(IpAddr::from),
+            scope: 0,
+            flags: 0,
+        };
+        let of = |a| known(&Link::default(), &[a], None, None).addresses;
+        let with_length = |length| BTreeSet::from([([192, 0, 2, 1].into(), length)]);
+        assert_eq!(of(address(None)), with_length(24));
+        assert_eq!(of(address(Some([10, 0, 0, 2]))), with_length(32));
+    }
+
+    #[test]
+    fn the_main_tables_of_the_kernel_are_one() {
+        let vrf = |table| known(&Link::default(), &[], table, None).vrf;
+        assert_eq!([None, Some(7), Some(254)].map(vrf), [None, Some(7), Some(0)]);
     }
 
     #[test]

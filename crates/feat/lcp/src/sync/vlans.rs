@@ -4,12 +4,25 @@ use super::{Sync, end, pair, place};
 use crate::make::{self, Wanted};
 use crate::options;
 use crate::pairs::{Made, Pair, Pairs, Place};
+use std::ops::Bound;
+use std::time::{Duration, Instant};
 use thalweg_device::{Interfaces, SwIfIndex, TagKind, TagMatch, VlanTag, interface};
-use thalweg_device_linux::NamespaceId;
+use thalweg_device_linux::{Backoff, NamespaceId};
 use thalweg_device_tap as tap;
 use thalweg_graph::Control;
 use thalweg_netlink::{Link, Port};
 use thalweg_wire::vlan::VlanId;
+
+/// Most time on the main thread per slice.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// A pair without its VLAN link.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Reason why the last attempt to make one failed; empty if there was none.
+    why: String,
+    again: Backoff,
+}
 
 /// Takes a VLAN link as it is. One that went away and was a twin is reported as such.
 pub(super) fn take(c: &mut Control, ns: NamespaceId, index: u32, link: Option<Link>) {
@@ -144,16 +157,30 @@ pub(super) fn settle(c: &mut Control, phy: SwIfIndex) {
         sync.waiting.remove(&phy);
         return;
     };
-    let before = sync.waiting.insert(phy, why.clone());
-    if !why.is_empty() && before.as_ref() != Some(&why) {
+    let waiting = sync.waiting.entry(phy).or_default();
+    match why.is_empty() {
+        // The device below is away: it is told when that comes.
+        true => _ = waiting.again.succeed(),
+        false => _ = waiting.again.fail(),
+    }
+    if std::mem::replace(&mut waiting.why, why.clone()) != why && !why.is_empty() {
         tracing::warn!("{} waits for its twin: {why}", c.interface_name(phy));
     }
 }
 
-/// Makes VLAN links that could not be made before.
-pub(super) fn try_again(c: &mut Control) {
-    let waiting: Vec<SwIfIndex> = c.state::<Sync>().borrow().waiting.keys().copied().collect();
-    for phy in waiting {
+/// Makes VLAN links that could not be made before, those behind one of them, for about a
+/// millisecond; goes on later.
+pub(super) fn try_again(c: &mut Control, behind: Option<SwIfIndex>) {
+    let (begin, mut behind) = (Instant::now(), behind);
+    loop {
+        let next = {
+            let sync = c.state::<Sync>();
+            let sync = sync.borrow();
+            let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+            let mut all = sync.waiting.range((from, Bound::Unbounded));
+            all.find(|(_, waiting)| waiting.again.is_due()).map(|(phy, _)| *phy)
+        };
+        let Some(phy) = next else { return };
         // Most wait for a namespace; another one may have been made by now, or be gone.
         let upper = pair(c, phy).and_then(|pair| match pair.made {
             Made::Vlan { upper, link: None, .. } => Some(upper),
@@ -161,6 +188,11 @@ pub(super) fn try_again(c: &mut Control) {
         });
         if upper.is_some_and(|upper| lower(c, upper).is_some()) {
             super::settle(c, phy);
+        }
+        behind = Some(phy);
+        if begin.elapsed() >= SLICE {
+            c.after(Duration::ZERO, move |c| try_again(c, behind));
+            return;
         }
     }
 }

@@ -18,6 +18,31 @@ const SLICE: Duration = Duration::from_millis(1);
 /// kernel may take now what it has refused before. An order compares all addresses, so that many
 /// changes share one.
 pub(super) fn push(c: &mut Control, phy: SwIfIndex) {
+    if let Some(twin) = c.state::<Sync>().borrow_mut().twins.get_mut(&phy) {
+        (twin.denied_for, twin.said) = (0, Change::default());
+    }
+    push_again(c, phy);
+}
+
+/// Orders again what the kernel has refused: after one interval, after two, after four …
+pub(super) fn try_again(c: &mut Control) {
+    let due: Vec<SwIfIndex> = {
+        let sync = c.state::<Sync>();
+        let mut sync = sync.borrow_mut();
+        let is_due = |twin: &mut Twin| {
+            let has_some = twin.denied != Change::default();
+            twin.denied_for = twin.denied_for.saturating_add(u32::from(has_some));
+            has_some && twin.denied_for.is_power_of_two()
+        };
+        let denied = sync.twins.iter_mut().filter_map(|(phy, twin)| is_due(twin).then_some(*phy));
+        denied.collect()
+    };
+    for phy in due {
+        push_again(c, phy);
+    }
+}
+
+fn push_again(c: &mut Control, phy: SwIfIndex) {
     let is_first = {
         let sync = c.state::<Sync>();
         let mut sync = sync.borrow_mut();

@@ -153,7 +153,12 @@ pub(crate) fn refused(c: &Control, phy: SwIfIndex) -> Vec<(String, String)> {
     let address = |((ip, length), why): (&(std::net::IpAddr, u8), &String)| {
         (format!("address {ip}/{length}"), why.clone())
     };
-    wishes.chain(twin.refused.iter().map(address)).collect()
+    let neighbours = match sync.lacking.count(phy) {
+        0 => None,
+        1 => Some(("one written neighbour".to_owned(), twin.lacking_why.clone())),
+        n => Some((format!("{n} written neighbours"), twin.lacking_why.clone())),
+    };
+    wishes.chain(twin.refused.iter().map(address)).chain(neighbours).collect()
 }
 
 #[cfg(test)]

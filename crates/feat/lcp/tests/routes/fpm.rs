@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::ops::Range;
 use thalweg_feat_ip::{Ip, TableId};
 use thalweg_feat_lcp::routes;
-use thalweg_netlink::wire::{Header, Writer};
+use thalweg_netlink::fpm;
+use thalweg_netlink::wire::message;
 use thalweg_tables::Address;
 use thalweg_testkit::lab_test;
 
@@ -16,19 +17,9 @@ const MANY: u32 = 3000;
 /// Tables: main, and two VRFs'.
 const TABLES: [u32; 3] = [254, 77, 1078];
 
-/// A message of `zebra`.
-fn message(kind: u16, head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut message = Vec::new();
-    let mut w = Writer::with_payload(&mut message, Header { kind, ..Header::default() }, head);
-    fill(&mut w);
-    w.finish();
-    message
-}
-
 /// A frame of messages.
 fn frame(messages: &[Vec<u8>]) -> Vec<u8> {
-    let messages = messages.concat();
-    [&[1, 1][..], &(messages.len() as u16 + 4).to_be_bytes(), &messages].concat()
+    fpm::frame(&messages.concat())
 }
 
 fn object(id: u32, link: u32, gateway: impl Into<IpAddr>) -> Vec<u8> {

@@ -1,12 +1,12 @@
 //! `nat44 log`.
 
 use crate::log::{Collector, RATE, Target};
-use crate::section::{tuned, tuning};
+use crate::section::{file_claim, tuned, tuning};
 use crate::state::set_log;
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError};
 use thalweg_config::declare::{Value, file_path};
-use thalweg_engine::setting::{Form, Global, Optional, read_words};
+use thalweg_engine::setting::{Form, Global, Optional, Rare, read_words};
 
 /// The destination of records, and the most in a second.
 pub struct LogForm;
@@ -90,5 +90,11 @@ pub static SETTING: Global<Optional<LogForm>> = Global {
     default: || None,
     get: |c| tuned(c, |nat| nat.log().map(|log| (log.target.clone(), log.rate))),
     set: |c, to| Ok(set_log(c, to)?),
-    rare: tuning(),
+    rare: Rare {
+        claims: |to| match to {
+            Some((Target::File(path), _)) => Some(file_claim(path)),
+            _ => None,
+        },
+        ..tuning()
+    },
 };

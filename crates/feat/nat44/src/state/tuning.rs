@@ -161,7 +161,8 @@ pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatErro
         nat.borrow_mut().collector = Some((log.target.clone(), log.rate));
     }
     let old = std::mem::replace(&mut nat.borrow_mut().log, log);
-    if let Some(old) = old {
+    if let Some(mut old) = old {
+        old.free_name();
         // Records written so far are read before the old thread ends.
         c.when_synced(|_| old.end());
     }

@@ -160,6 +160,65 @@ fn sessions_and_their_log_are_in_two_files() {
     n.close();
 }
 
+/// The log's thread ends later than the command, as does one that writes a file of sessions.
+#[test]
+fn a_file_is_free_once_no_setting_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| dir.path().join(name).display().to_string());
+    let mut n = Nat::new();
+    n.one(0, 1, udp((ip(0, 3), 6000), (FAR, 53)));
+    for _ in 0..20 {
+        n.lab.ok(&format!("nat44 log file {a}\nnat44 log off\nnat44 save {b} every 1"));
+        n.lab.ok(&format!("nat44 log file {a}\nnat44 save never\nnat44 log off"));
+        n.lab.ok(&format!("nat44 save {a} every 1\nnat44 save never\nnat44 log file {a}"));
+        n.lab.ok("nat44 log off");
+    }
+    n.close();
+}
+
+#[test]
+fn a_save_that_runs_leaves_the_file_to_the_log_that_got_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("one");
+    let mut n = Nat::new();
+    for port in 1..=200 {
+        n.one(0, 1, udp((ip(0, 5), port), (FAR, 53)));
+    }
+    n.lab.ok(&format!("nat44 save {} every 1", file.display()));
+    // Until its thread has begun: then the file of its own is there.
+    let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
+    while std::fs::read_dir(dir.path()).unwrap().count() == 0 {
+        assert!(std::time::Instant::now() < end);
+        n.lab.c.run_once(Some(std::time::Duration::from_micros(100)));
+    }
+    n.lab.ok("nat44 save never");
+    let _ = std::fs::remove_file(&file);
+    n.lab.ok(&format!("nat44 log file {}", file.display()));
+    n.one(0, 1, udp((ip(0, 6), 1), (FAR, 53)));
+    let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
+    while std::fs::read_dir(dir.path()).unwrap().count() > 1
+        || !std::fs::read(&file).unwrap().starts_with(b"{")
+    {
+        assert!(std::time::Instant::now() < end, "{:?}", std::fs::read(&file));
+        n.lab.c.run_once(Some(std::time::Duration::from_millis(1)));
+    }
+    n.close();
+}
+
+#[test]
+fn a_log_is_not_appended_to_sessions() {
+    let saved = save(1);
+    let mut n = Nat::of(1);
+    let refused = n.lab.cli(&format!("nat44 log file {}", saved.path()));
+    assert!(refused.contains("is not a log of nat44: remove it first"), "{refused}");
+    n.lab.ok(MAPPING);
+    assert_eq!(
+        n.lab.cli(&format!("nat44 restore {}", saved.path())).trim(),
+        "204 sessions restored"
+    );
+    n.close();
+}
+
 #[test]
 fn files_that_are_none_are_refused() {
     let mut n = Nat::new();

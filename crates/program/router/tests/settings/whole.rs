@@ -463,3 +463,28 @@ fn a_rollback_to_something_unresolved_ends() {
     assert!(router.run("show configuration").contains("loop5"));
     router.stop();
 }
+
+/// What exists once, such as a file, is given back by one setting before another one takes it.
+#[test]
+fn settings_swap_what_exists_once() {
+    let _one = ONE.lock();
+    let mut router = Router::prepared();
+    let [a, b] = ["a", "b"].map(|name| router.dir.path().join(name).display().to_string());
+    router.run(&format!(
+        "nat44 plugin enable sessions 1000\nnat44 log file {a}\nnat44 save {b} every 60"
+    ));
+    let first = router.dump();
+    router.run(&format!(
+        "nat44 save never\nnat44 log file {b}\nnat44 save {a} every 60\nnat44 log file {b} rate 7"
+    ));
+    let second = router.dump();
+    router.run("nat44 log off");
+    let without_log = router.dump();
+    router.run(&format!("nat44 save never\nnat44 log file {a}"));
+    let without_save = router.dump();
+    for document in [&first, &second, &first, &without_log, &first, &without_save, &second] {
+        router.become_(document);
+        same(&router.dump(), document, "swapped");
+    }
+    router.stop();
+}

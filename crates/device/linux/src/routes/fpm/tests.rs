@@ -7,24 +7,14 @@ use super::*;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, channel};
-use thalweg_netlink::wire::{Header, Writer};
+use thalweg_netlink::fpm;
+use thalweg_netlink::wire::message;
 
 /// Far more than anything here takes.
 const SOON: Duration = Duration::from_secs(30);
 
-fn message(kind: u16, head: &[u8], fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut message = Vec::new();
-    let header = Header { kind, ..Header::default() };
-    let mut w = Writer::with_payload(&mut message, header, head);
-    fill(&mut w);
-    w.finish();
-    message
-}
-
 fn frame(messages: &[Vec<u8>]) -> Vec<u8> {
-    let messages = messages.concat();
-    let length = (messages.len() + 4) as u16;
-    [&[1, 1][..], &length.to_be_bytes(), &messages].concat()
+    fpm::frame(&messages.concat())
 }
 
 /// A route to 192.0.2.`n` by an object, or its deletion, of which `zebra` says no kind.
