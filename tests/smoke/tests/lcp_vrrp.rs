@@ -68,6 +68,8 @@ impl Edge {
                 }
             }
         }
+        // Both links of keepalived hear questions for either's address.
+        edge.plane.set_sysctl("net/ipv4/conf/all/arp_ignore", "1")?;
         let plain = LinkOptions::default();
         let with = |net: u8, host: u8| {
             let [v4, v6] = [format!("10.{net}.0.{host}/24"), format!("fd0{net}::{host}/64")];

@@ -166,9 +166,7 @@ fn an_ipv6_address_of_the_twin_alone_is_asked_and_reached_there() {
         table::update(&lab.c, |table| {
             table.set_of_host6(phy, vec![alone.to_bits(), local.to_bits()])
         });
-        for arc in ["ip6-unicast", "ip6-multicast"] {
-            lab.c.enable_feature(arc, "linux-cp-host-ip6", phy, true).unwrap();
-        }
+        lab.c.enable_feature("ip6-unicast", "linux-cp-host-ip6", phy, true).unwrap();
         lab.settle();
         for ip in [alone, local] {
             passes(&mut lab, 0, 2, ip6::to_group(from, &ask(ip, solicited_node(ip))));
@@ -177,10 +175,14 @@ fn an_ipv6_address_of_the_twin_alone_is_asked_and_reached_there() {
         }
         // The router answers for its own.
         let own = ip6::ip(0, 1);
-        let group = ip6::to_group(from, &ask(own, solicited_node(own)));
-        for frame in [group, ip6::framed(0, 2, &echo(own))] {
+        for frame in [
+            ip6::to_group(from, &ask(own, solicited_node(own))),
+            ip6::framed(0, 2, &ask(own, own)),
+            ip6::framed(0, 2, &echo(own)),
+        ] {
             let sent = lab.exchange(0, vec![frame]);
-            assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [0]);
+            let ports: Vec<u8> = sent.iter().map(|sent| sent.0).collect();
+            assert_eq!(ports, [0], "{}", lab.cli("show errors"));
         }
         lab.close();
     }

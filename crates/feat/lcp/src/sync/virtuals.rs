@@ -119,10 +119,9 @@ impl Taken {
     }
 }
 
-/// The arcs on which the nodes of a version take packets for addresses of the twin.
-const IP4: &[(&str, &str)] = &[("ip4-unicast", "linux-cp-host-ip4")];
-const IP6: &[(&str, &str)] =
-    &[("ip6-unicast", "linux-cp-host-ip6"), ("ip6-multicast", "linux-cp-host-ip6")];
+/// The arcs and nodes that take packets of both versions for addresses of the twin.
+const FEATURES: [(&str, &str); 2] =
+    [("ip4-unicast", "linux-cp-host-ip4"), ("ip6-unicast", "linux-cp-host-ip6")];
 
 /// Lets an interface take packets for the links on its twin, and for addresses that the twin alone
 /// has.
@@ -162,14 +161,12 @@ pub(super) fn publish(c: &mut Control, phy: SwIfIndex) {
         table.set_of_host(phy, now.ip4.into_iter().collect());
         table.set_of_host6(phy, now.ip6.into_iter().collect());
     });
-    for (version, features) in [IP4, IP6].into_iter().enumerate() {
-        if !is_there || was_on[version] == on[version] {
-            continue;
-        }
-        for (arc, node) in features {
-            if let Err(e) = c.enable_feature(arc, node, phy, on[version]) {
-                tracing::error!("{}: {e}", c.interface_name(phy));
-            }
+    for (version, (arc, node)) in FEATURES.into_iter().enumerate() {
+        if is_there
+            && was_on[version] != on[version]
+            && let Err(e) = c.enable_feature(arc, node, phy, on[version])
+        {
+            tracing::error!("{}: {e}", c.interface_name(phy));
         }
     }
 }

@@ -261,7 +261,7 @@ mod tests {
         report(&mut lab, 7, 1500);
         assert_eq!(tables(&lab), [8, 8]);
         let said = refused(&lab.c, lab.sw_if(0));
-        assert!(said[0].1.contains("overlaps with 10.0.0.9/24 on `test1'"), "{said:?}");
+        assert!(said[0].1.contains("overlaps with 10.0.0.9/24 on `test1`"), "{said:?}");
         lab.close();
     }
 
