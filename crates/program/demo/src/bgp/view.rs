@@ -156,7 +156,8 @@ mod tests {
             still: false,
         };
         let at = Duration::from_secs(12);
-        let event = Event { name: "the link to provider one fails", at, losses, tables: None, open: false };
+        let event =
+            Event { name: "the link to provider one fails", at, losses, tables: None, open: false };
         let none = Event { losses: Losses::default(), ..event.clone() };
         let still = Event { losses: Losses { still: true, ..losses }, ..event.clone() };
         let sessions = [Session { established: true, mark: String::new() }, Session::default()];
