@@ -406,7 +406,9 @@ fn two_ports_do_not_capture_to_one_file() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out.pcap");
     let mut lab = Lab::new(1, 2048);
-    ["pg0", "pg1"].map(|port| lab.run(&format!("create packet-generator interface {port}")));
+    for port in ["pg0", "pg1"] {
+        lab.run(&format!("create packet-generator interface {port}"));
+    }
     let capture = |port: &str| format!("packet-generator capture {port} pcap {}", out.display());
     for (port, other) in [("pg0", "pg1"), ("pg1", "pg0")] {
         lab.run(&capture(port));

@@ -248,9 +248,9 @@ lab_test! {
         let mut p = Pair::new(
             "set interface ip address test0 192.0.2.1/24
              set ip neighbor-config ip4 limit 3 norecycle
-             set ip neighbor test0 192.0.2.201 02:00:00:00:00:01
-             set ip neighbor test0 192.0.2.202 02:00:00:00:00:01
-             set ip neighbor test0 192.0.2.203 02:00:00:00:00:01",
+             set ip neighbor test0 192.0.2.201 02:00:00:00:00:01 static
+             set ip neighbor test0 192.0.2.202 02:00:00:00:00:01 static
+             set ip neighbor test0 192.0.2.203 02:00:00:00:00:01 static",
         )?;
         p.ns.ip("link set e0 up")?;
         let mac = "lladdr 02:00:00:00:00:09 nud permanent dev e0";
