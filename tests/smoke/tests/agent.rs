@@ -148,7 +148,7 @@ lab_test! {
         };
         let numbered = |wanted: [(&str, u32); 2]| {
             let mut seen = HashMap::new();
-            collector.receive(WAIT_LIMIT, &format!("{wanted:?}"), |bytes| {
+            collector.receive(WAIT_LIMIT, format!("{wanted:?}"), |bytes| {
                 for sample in Datagram::parse(bytes)?.samples() {
                     let Sample::Counters(sample) = sample? else { continue };
                     for record in sample.records {
