@@ -316,7 +316,7 @@ fn room_is_shared_by_the_senders() {
     lab.close();
 }
 
-/// Nor do they with so many senders that a share of each would be less than a frame.
+/// Nor do they if each sender's share would be less than a frame.
 #[test]
 fn room_is_shared_by_very_many_senders() {
     const WORKERS: usize = 64;
@@ -331,7 +331,7 @@ fn room_is_shared_by_very_many_senders() {
     let sent = |lab: &Lab| (1..WORKERS).map(|w| pair(lab, w, 0).packets).sum::<u64>();
     let done = |lab: &Lab, w| pair(lab, w, 0).packets + pair(lab, w, 0).drops;
     lab.wait(|lab| (1..WORKERS).all(|w| done(lab, w) == 2 * 256));
-    // Of whole frames, half of 8,192 packets at most; senders that come at once may be refused.
+    // Whole frames are half of 8,192 packets at most; senders that come at once may be refused.
     let frames = sent(&lab);
     assert!((256..=4096).contains(&frames) && frames % 256 == 0, "{frames}");
     // Small ones have room in the share of each that has sent none.
@@ -342,7 +342,7 @@ fn room_is_shared_by_very_many_senders() {
     assert_eq!(sent(&lab) - frames, 50 * (63 - frames / 256));
     barrier.wait();
     lab.settle(63 * (2 * 256 + 50), 0);
-    // What has arrived leaves its room to the next.
+    // Frames that have arrived leave their room to the next.
     let before = pair(&lab, 1, 0).packets;
     lab.make(1, SwIfIndex(1), vec![vec![to_worker(0); 256]]);
     lab.settle(63 * (2 * 256 + 50) + 256, 0);

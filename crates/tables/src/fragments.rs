@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(all.next_of(&[0, 2], |_| true), Some(2));
     }
 
-    /// What nobody will ask for any more has no share.
+    /// Datagrams that nobody will ask for any more have no share.
     #[test]
     fn the_old_give_way_before_anybody_else() {
         let mut all: Fragments<u64, ()> = Fragments::new(7);

@@ -1,6 +1,6 @@
 //! Files that users name are opened by `crates/files`, which waits for no pipe, follows no link and
-//! reads no endless device. Those that clients name are read by its module `client`, which knows that
-//! the router may read more than they.
+//! reads no endless device. Its module `client` reads those that clients name, and knows that the
+//! router may read more than they.
 
 use super::{Source, tests_begin};
 

@@ -119,7 +119,7 @@ impl<'a> Change<'a> {
         change
     }
 
-    /// Finds items that hold what another one takes before they are set themselves. Those that are
+    /// Finds items that hold what another one takes before they are set themselves. Items that are
     /// set before it give it back by that.
     fn release(&mut self, old: &'a [Item], new: &'a [Item]) {
         let holders: Vec<(&'a str, &'a str)> = claims(old).collect();

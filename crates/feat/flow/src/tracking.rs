@@ -190,7 +190,7 @@ pub(crate) fn check_room(c: &Control, limit: u32) -> Result<(), NoRoom> {
     let state = c.state::<Tracking>();
     let has_all = {
         let state = state.borrow();
-        // What was free for trackers that do not exist, something else may have taken.
+        // Memory that was free for trackers which do not exist may have been taken since.
         state.prepared && state.translates && state.ipv6 && limit <= state.room
     };
     if has_all {

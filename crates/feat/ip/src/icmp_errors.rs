@@ -95,7 +95,7 @@ pub enum Unanswered {
     Limited,
 }
 
-/// A version's rules about whom errors answer, and from which address.
+/// A version's rules about hosts that errors answer, and from which address.
 pub trait Rules: Send + 'static {
     /// View of a packet.
     type Packet<'p>;
@@ -133,7 +133,7 @@ impl<R: Rules> Errors<R> {
         Errors { rules, limit: ErrorLimit::default() }
     }
 
-    /// Returns the source of the error about a packet that is to be sent now.
+    /// Returns the source of the error about a packet that leaves now.
     ///
     /// # Errors
     /// The reason why there is none.
@@ -186,7 +186,7 @@ impl WayOut {
 pub trait Answers: Send + 'static {
     /// Packets of the version.
     type Packets: Packets;
-    /// Whom errors answer.
+    /// Hosts that errors answer.
     type Rules: Rules;
     /// Room for the longest message.
     type Message: AsRef<[u8]> + AsMut<[u8]>;

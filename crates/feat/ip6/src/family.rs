@@ -60,7 +60,7 @@ impl Rows for Tables {
     fn set_interface(&mut self, _: &Ip6, sw_if: SwIfIndex, place: u16) {
         self.interfaces.set(sw_if, place);
     }
-    /// Returns the first interface of a table that has addresses of its own, and the first of these.
+    /// Returns the first interface of a table that has addresses of its own, and its first one.
     fn member(ip6: &Ip6, table: TableId) -> Option<Member> {
         let sw_if = ip6.first_with_own(table)?;
         ip6.addresses(sw_if).first().map(|a| (sw_if, Ipv6Addr::from_bits(a.addr)))

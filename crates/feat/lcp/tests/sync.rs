@@ -243,7 +243,7 @@ lab_test! {
     }
 
     /// Neighbours that Linux has written and there is no room for are taken once there is, as many
-    /// as there is room for. Those that go in Linux are forgotten.
+    /// as there is room for. Neighbours that go in Linux are forgotten.
     fn written_neighbours_wait_for_room() {
         let mut p = Pair::new(
             "set interface ip address test0 192.0.2.1/24
@@ -297,7 +297,7 @@ lab_test! {
         p.until("written", |p| p.has_neighbour([192, 0, 2, 10].into()));
         let has = |p: &Pair, n| p.has_neighbour([192, 0, 2, n].into());
         assert!(!has(&p, 9) && (has(&p, 2) || has(&p, 3)));
-        // It is known once there is room.
+        // The neighbour is known once there is room.
         p.lab.ok("set ip neighbor-config ip4 limit 100");
         p.ns.ip(&format!("neighbour replace 192.0.2.9 {mac} reachable"))?;
         p.until("room", |p| has(p, 9));

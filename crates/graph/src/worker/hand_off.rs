@@ -133,8 +133,7 @@ impl Common {
         let own = &self.0[sender].end;
         let before = own.load(Ordering::Relaxed);
         own.store(position + 1, Ordering::Relaxed);
-        // Of two that claim at once, one sees the other: all of them may be refused, never too many
-        // be let in.
+        // If two claim at once, one sees the other: all may be refused, and never too many let in.
         fence(Ordering::SeqCst);
         let is_there = |c: &&Claim| c.end.load(Ordering::Relaxed) > c.ring.received();
         let has_room = self.0.iter().filter(is_there).count() <= Common::FRAMES;
@@ -145,7 +144,7 @@ impl Common {
     }
 }
 
-/// Returns whether the shares of so many senders to a worker are frames at least.
+/// Returns whether the shares of this number of senders to a worker are frames at least.
 fn has_frames(senders: usize) -> bool {
     MOST_PACKETS / senders.max(1) >= FRAME_SIZE
 }

@@ -121,7 +121,7 @@ fn interfaces_that_come_and_go_leave_nothing() {
     let mut lab = router();
     let mut indices = 0;
     for n in 0..sized(4000, 1_000_000) {
-        // Of the other kinds, there are not so many names.
+        // The other kinds have fewer names.
         let [create, name, delete] = nth(if n < 65_532 { n } else { 4 * n + 3 });
         lab.cli(&create);
         indices = indices.max(interface::find(&lab.c, &name).expect(&name).get());

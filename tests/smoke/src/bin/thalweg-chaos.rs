@@ -35,7 +35,7 @@ struct Args {
     verbose: bool,
 }
 
-/// Of so many seeds, one is repeated in one router, too, which may not hold more memory each time.
+/// One seed in this number is repeated in one router, which may not hold more memory each time.
 const MEMORY_OF: u64 = 16;
 
 fn minutes(number: f64) -> Duration {

@@ -577,7 +577,7 @@ fn do_step(subject: &mut Subject, ns: &Netns, step: &Step, dir: &Path) -> Result
     Ok(())
 }
 
-/// Applies a configuration that was saved earlier. It is in force then, or refused as a whole.
+/// Applies a configuration that was saved earlier, which is in force then, or refused as a whole.
 fn restore(subject: &mut Subject, dir: &Path, earlier: &Path, end: End) -> Result<()> {
     let Ok(text) = fs::read_to_string(earlier) else { return Ok(()) };
     let wanted: String = text
@@ -586,7 +586,7 @@ fn restore(subject: &mut Subject, dir: &Path, earlier: &Path, end: End) -> Resul
         .map(|line| format!("{line}\n"))
         .collect();
     let file = dir.join("now.yaml");
-    // What returns is the configuration that was saved last in the router's own file.
+    // The router returns to the configuration that was saved last in the router's own file.
     subject.must("config commit")?;
     let before = subject.saved(&file)?;
     let confirm = match end {

@@ -56,7 +56,7 @@ impl Stuck {
     }
 
     /// Returns whether an entry of the kernel may be reported. One that is another than the old one
-    /// is: then the kernel has found out, or somebody has written it.
+    /// is: then the kernel has found out, or a program has written it.
     pub(super) fn lets_pass(&mut self, key: &NeighbourKey, now: Option<&Neighbour>) -> bool {
         let Some(Macs { new, old }) = self.all.get(key) else { return true };
         let is_old = now.filter(|n| n.is_valid() && !n.is_static()).is_some_and(|n| match old {
@@ -113,7 +113,7 @@ mod tests {
                 let mut stuck = Stuck::default();
                 stuck.keep(key(1), NEW, old);
                 assert_eq!(passes(&mut stuck, now), wanted, "{old:?} {now:?}");
-                // What passes ends it.
+                // An entry that passes ends it.
                 assert_eq!(passes(&mut stuck, Some(entry(OLD, REACHABLE))), wanted);
             }
         }

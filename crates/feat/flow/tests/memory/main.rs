@@ -30,7 +30,7 @@ fn what_there_is_no_memory_for_is_refused_and_changes_nothing() {
             .start()
     };
     let (mut lab, mut other) = (start(), start());
-    // What there is memory for now, something else has taken by the time it is needed.
+    // Memory that is free now is taken by something else by the time it is needed.
     let (mut checked, mut ready) = (start(), start());
     assert_eq!(checked.cli("set conntrack limit 30000000"), "");
     let (rules, attach) = RULES.rsplit_once('\n').unwrap();

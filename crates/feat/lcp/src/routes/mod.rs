@@ -141,8 +141,8 @@ pub(crate) struct KernelRoutes {
     objects: Objects,
     /// Routes that are no longer followed, with the walk that removes them.
     leaving: VecDeque<Leaving>,
-    /// Namespaces with twins whose routes are not followed, as a thread did not start, with the next
-    /// attempt.
+    /// Namespaces with twins whose routes are not followed, as a thread did not start, with the
+    /// next attempt.
     unfollowed: BTreeMap<NamespaceId, Backoff>,
     /// Routes and the like that the router has refused.
     refused: Refused,
@@ -247,8 +247,8 @@ pub(crate) fn twin_made(
     fpm::start(c, id);
 }
 
-/// Tries again to follow the routes of namespaces, and to listen there, where the system has refused
-/// a thread or a socket.
+/// Tries again to follow the routes of namespaces, and to listen there, where the system has
+/// refused a thread or a socket.
 pub(crate) fn try_to_follow(c: &mut Control) {
     let due: Vec<NamespaceId> = {
         let state = c.state::<KernelRoutes>();
@@ -356,7 +356,7 @@ fn take(c: &mut Control, origin: Origin) {
         let is_alone = is_alone(c);
         let mut last = None;
         for change in taken.routes {
-            // What is known of a destination is all that there is, and need not be looked up.
+            // The change has all that is known of its destination: no look-up is needed.
             if is_alone && (taken.is_single || table_of(change.table) != TableId(0)) {
                 apply(c, origin, change, &mut last);
             } else {

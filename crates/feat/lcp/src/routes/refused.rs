@@ -14,7 +14,7 @@ const MOST: usize = 65_536;
 /// Interval at which some are tried, if nothing else has them tried.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// What has been refused.
+/// Routes and objects that have been refused.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     routes: InTurn<(TableId, IpAddr, u8)>,

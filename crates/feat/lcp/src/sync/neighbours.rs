@@ -10,7 +10,7 @@
 //! back, as the kernel may have a newer one.
 //!
 //! Written neighbours for which there is no room are tried again: the kernel says nothing about
-//! them any more. Those that it has learned are asked for when they are needed.
+//! them any more. Neighbours that it has learned are asked for when they are needed.
 
 use super::{Sync, note};
 use crate::turn::InTurn;
@@ -85,7 +85,7 @@ fn give(c: &mut Control, phy: SwIfIndex, ip: IpAddr, mac: MacAddr, is_static: bo
     } else {
         match neighbors::hear(c, phy, ip, mac) {
             Ok(true) => Ok(()),
-            // It is asked for when it is needed.
+            // The router asks for it when it is needed.
             Ok(false) => return false,
             Err(e) => Err(e),
         }

@@ -2,7 +2,7 @@
 //! interface takes frames to their MAC addresses, and what is for their addresses goes to the twin.
 //! The same holds for addresses of a twin that its interface cannot have, because a subnet is in
 //! the way: keepalived without such links adds one of 32 or 128 bits within the twin's subnet, and
-//! a DHCPv6 client one of 128 bits. It holds for further link-local addresses, too.
+//! a DHCPv6 client one of 128 bits. The same holds for further link-local addresses.
 //!
 //! A virtual router that is not the master has its link, and no addresses on it: then the frames
 //! are not for this router.

@@ -159,7 +159,7 @@ pub(super) fn settle(c: &mut Control, phy: SwIfIndex) {
     };
     let waiting = sync.waiting.entry(phy).or_default();
     match why.is_empty() {
-        // The device below is away: it is told when that comes.
+        // The device below is away: its return is reported.
         true => _ = waiting.again.succeed(),
         false => _ = waiting.again.fail(),
     }

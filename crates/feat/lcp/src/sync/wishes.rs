@@ -257,7 +257,7 @@ mod tests {
         }
         let shown = lab.cli("show interface address");
         assert!(shown.contains("10.0.0.1/24") && shown.contains("2001:db8::1/64"), "{shown}");
-        // What is in the way there leaves it as it is.
+        // The address that is in the way there leaves it as it is.
         report(&mut lab, 7, 1500);
         assert_eq!(tables(&lab), [8, 8]);
         let said = refused(&lab.c, lab.sw_if(0));

@@ -93,8 +93,8 @@ pub fn start(c: &mut Control, address: &str) -> Result<(), HttpError> {
 /// Resolves `host:port`.
 type Resolver = fn(&str) -> Result<Vec<SocketAddr>, HttpError>;
 
-/// Looks a name up in a thread, then serves metrics there. `failed`: it was in vain before, which
-/// the log says once.
+/// Looks a name up in a thread, then serves metrics there. `failed`: the log has said already that
+/// the name was not found.
 fn look_up(c: &mut Control, name: String, resolver: Resolver, failed: bool) -> std::io::Result<()> {
     let remote = c.remote();
     let task = move || {

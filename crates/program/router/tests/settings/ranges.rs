@@ -183,7 +183,7 @@ impl Tried {
     }
 }
 
-/// What prepares the last line of an example, and the words of that line.
+/// Returns the lines that prepare the last one of an example, and the words of that one.
 fn last_line(example: &str) -> (&str, Vec<&str>) {
     let (before, last) = example.rsplit_once('\n').unwrap_or(("", example));
     (before, last.split_whitespace().collect())
