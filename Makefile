@@ -76,9 +76,9 @@ sharing: setup-long ## whether two workers write cache lines that the other touc
 soak: setup-test build ## churn through translation and rules for SOAK=30 minutes; in the end nothing may be held
 	$(CARGO) run --release -p thalweg-smoke --bin thalweg-soak -- $(or $(SOAK),30)
 
-chaos: setup-test build ## random commands under random packets for MINUTES=10; SEED=n is the first seed, REPEAT=1 judges memory only
+chaos: setup-test build ## random commands under random packets for MINUTES=10; SEED=n is the first seed
 	$(CARGO) run -p thalweg-smoke --bin thalweg-chaos -- --all --minutes $(or $(MINUTES),10) \
-		$(if $(SEED),--seed $(SEED)) $(if $(REPEAT),--repeat)
+		$(if $(SEED),--seed $(SEED))
 
 fuzz: ## fuzz every parser, TIME seconds each
 	TIME=$(TIME) scripts/fuzz.sh

@@ -133,6 +133,9 @@ lab_test! {
         let file = dir.path().join("hsflowd.conf");
         fs::write(&file, "sflow {\n polling = 0 agentIP = 10.10.1.1\n collector { ip = 127.0.0.1 }\n \
                           psample { group = 1 egress = on }\n vpp { osIndex = on }\n}\n")?;
+        // Links that take the numbers of the router's interfaces.
+        let links = ["link", "add", "one", "type", "veth", "peer", "name", "two"];
+        lab.router.command("ip").args(links).run()?.success()?;
         let mut agent = lab.router.command(thalweg()?).args(["agent", "-f"]).arg(&file).spawn()?;
         await_stderr(&mut agent, "counters: listening")?;
         let router = Router::start(&lab.router, &host_pair().commands(

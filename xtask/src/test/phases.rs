@@ -56,8 +56,8 @@ const PROGRAM_DEADLINE: Duration = Duration::from_secs(15 * 60);
 /// `THALWEG_TEST_DEADLINE` in the test kit).
 const SCENARIO_DEADLINE: Duration = Duration::from_secs(6 * 60);
 
-/// Runs of the random operator, of which one may fail and be made shorter, and one is repeated.
-const CHAOS_DEADLINE: Duration = Duration::from_secs(22 * 60);
+/// Runs of the random operator, of which one may fail and be made shorter.
+const CHAOS_DEADLINE: Duration = Duration::from_secs(18 * 60);
 
 /// Scenarios that are repeated with each level of frame kernels: those that forward.
 const FORWARDING: [&str; 5] = ["bad_input::", "cross_connect::", "mtu::", "routing::", "wire::"];

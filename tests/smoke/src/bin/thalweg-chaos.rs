@@ -26,17 +26,14 @@ struct Args {
     /// Go on after a failing run
     #[arg(long)]
     all: bool,
-    /// Do the steps of all seeds, not of one in 16 only, several times in one router, which may not
-    /// hold more memory each time; a failing run is not made shorter
+    /// Do the steps several times in one router, which may not hold more memory each time; a
+    /// failing run is not made shorter
     #[arg(long)]
     repeat: bool,
     /// Print each step
     #[arg(long)]
     verbose: bool,
 }
-
-/// One seed in this number is repeated in one router, which may not hold more memory each time.
-const MEMORY_OF: u64 = 16;
 
 fn minutes(number: f64) -> Duration {
     Duration::from_secs_f64((number * 60.0).clamp(0.0, 1e6))
@@ -56,7 +53,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
 
 impl Args {
     /// Tries a plan; prints the shortest that still fails if it does.
-    fn attempt(&self, what: &str, plan: &Plan, repeated: bool) -> bool {
+    fn attempt(&self, what: &str, plan: &Plan) -> bool {
         let begun = Instant::now();
         let verbose = self.verbose;
         let mut tell = |step: &str| {
@@ -64,7 +61,7 @@ impl Args {
                 println!("  {step}");
             }
         };
-        let end = match repeated {
+        let end = match self.repeat {
             true => repeat(plan, &mut tell),
             false => run(plan, &mut tell),
         };
@@ -74,7 +71,7 @@ impl Args {
             return true;
         };
         println!("{what}: failed after {took:.1} s: {error:#}");
-        if self.shrink > 0.0 && !repeated {
+        if self.shrink > 0.0 && !self.repeat {
             let least = shrink(plan, minutes(self.shrink), &mut |line| println!("  {line}"));
             let why = run(&least, &mut |_| {}).err().map(|e| format!("{e:#}")).unwrap_or_default();
             println!("{what}: these steps fail (`--replay FILE' repeats them):\n{least}{why}");
@@ -93,7 +90,7 @@ impl Args {
         for file in self.replay.as_deref().map(files).transpose()?.unwrap_or_default() {
             let name = file.display().to_string();
             let text = std::fs::read_to_string(&file).with_context(|| name.clone())?;
-            passed &= self.attempt(&name, &Plan::parse(&text)?, self.repeat);
+            passed &= self.attempt(&name, &Plan::parse(&text)?);
         }
         if self.replay.is_some() && self.seed.is_none() {
             return Ok(passed);
@@ -102,11 +99,7 @@ impl Args {
         let mut seed = self.seed.unwrap_or(clock.as_secs() % 1_000_000 * 10);
         let until = Instant::now() + minutes(self.minutes.unwrap_or(0.0));
         loop {
-            let plan = Plan::of_seed(seed)?;
-            passed &= self.attempt(&format!("seed {seed}"), &plan, self.repeat);
-            if !self.repeat && seed % MEMORY_OF == MEMORY_OF - 1 {
-                passed &= self.attempt(&format!("memory of seed {seed}"), &plan, true);
-            }
+            passed &= self.attempt(&format!("seed {seed}"), &Plan::of_seed(seed)?);
             if Instant::now() >= until || (!passed && !self.all) {
                 return Ok(passed);
             }

@@ -17,40 +17,11 @@ pub(super) enum Step {
     Traffic { port: u8, worker: u8, seed: u64 },
     /// The running configuration is saved and applied: nothing changes.
     Apply,
-    /// The running configuration is saved as one of two earlier ones.
-    Save(u8),
-    /// An earlier one is applied.
-    Restore(u8, End),
-}
-
-/// End of the application of an earlier configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// Applied at once.
-    Kept,
-    /// Applied for a while, and confirmed.
-    Confirmed,
-    /// Applied for a while, after which the one before it returns.
-    Undone,
-}
-
-impl End {
-    pub(super) const ALL: [End; 3] = [End::Kept, End::Confirmed, End::Undone];
-
-    fn word(self) -> &'static str {
-        match self {
-            End::Kept => "kept",
-            End::Confirmed => "confirmed",
-            End::Undone => "undone",
-        }
-    }
 }
 
 const TRAFFIC: &str = "#traffic";
 const APPLY: &str = "#apply";
 const KERNEL: &str = "#kernel ";
-const SAVE: &str = "#save ";
-const RESTORE: &str = "#restore ";
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,8 +30,6 @@ impl fmt::Display for Step {
             Step::Kernel(words) => write!(f, "{KERNEL}{words}"),
             Step::Traffic { port, worker, seed } => write!(f, "{TRAFFIC} {port} {worker} {seed}"),
             Step::Apply => f.write_str(APPLY),
-            Step::Save(n) => write!(f, "{SAVE}{n}"),
-            Step::Restore(n, end) => write!(f, "{RESTORE}{n} {}", end.word()),
         }
     }
 }
@@ -76,14 +45,6 @@ impl FromStr for Step {
         if let Some(words) = line.strip_prefix(KERNEL) {
             return Ok(Step::Kernel(words.into()));
         }
-        if let Some(number) = line.strip_prefix(SAVE) {
-            return Ok(Step::Save(number.parse()?));
-        }
-        if let Some((number, end)) = line.strip_prefix(RESTORE).and_then(|w| w.split_once(' ')) {
-            let end = End::ALL.into_iter().find(|e| e.word() == end);
-            let end = end.ok_or_else(|| anyhow::anyhow!("`{line}': kept, confirmed or undone"))?;
-            return Ok(Step::Restore(number.parse()?, end));
-        }
         let Some(words) = line.strip_prefix(TRAFFIC) else {
             return Ok(Step::Command(line.into()));
         };
@@ -98,8 +59,7 @@ impl FromStr for Step {
     }
 }
 
-/// Commands that would end a session, wait, or change what the run itself judges. Saved documents
-/// and traffic are steps of their own.
+/// Commands that would end a session, wait, or change what the run itself judges.
 const LEFT_OUT: &[&str] = &[
     "comment",
     "config apply",
@@ -167,26 +127,5 @@ impl Grammars {
             part.say(rng, &mut line, value);
         }
         line
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_are_read_as_they_are_displayed() {
-        let ends = End::ALL.map(|end| Step::Restore(1, end));
-        let others = [
-            Step::Command("show version".into()),
-            Step::Kernel("route del default".into()),
-            Step::Traffic { port: 1, worker: 0, seed: 7 },
-            Step::Apply,
-            Step::Save(0),
-        ];
-        for step in ends.into_iter().chain(others) {
-            assert_eq!(step.to_string().parse::<Step>().unwrap(), step);
-        }
-        assert!("#restore 1 never".parse::<Step>().is_err());
     }
 }

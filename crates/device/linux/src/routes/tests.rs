@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use thalweg_netlink::fib::{NextHopMessage, Placing, RouteMessage};
 use thalweg_netlink::label::LabelMessage;
-use thalweg_netlink::wire::{Header, Writer, payload as message};
+use thalweg_netlink::wire::payload as message;
 use thalweg_netlink::{Port, Protocol};
 use thalweg_netns::{LinkOptions, Netns, WAIT_LIMIT, veth, wait_until};
 use thalweg_testkit::{lab_test, processor_time};

@@ -24,7 +24,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "linux-cp-host-ip6",
     errors: ERRORS,
     drop: "ip6-drop",
-    feature: Some(FeatureDecl::on("ip6-unicast").at(Stage::Admission)),
+    feature: Some(FeatureDecl::on("ip6-unicast").at(Stage::Passage)),
     build: |cx| Built::node(HostIp6(ToTwin::new(cx))),
     ..NodeDecl::DEFAULT
 };
