@@ -8,7 +8,7 @@ use thalweg_netlink::{Neighbour, set_neighbour};
 
 impl Worker {
     /// Gives neighbours that the kernel has learned their new MAC addresses, and reports those that
-    /// have them already, or are the kernel's own: it announces the others. Neighbours that stay at an
+    /// have them already, or are the kernel's own: it announces the others. Any that stay at an
     /// old address are ordered again, and not reported.
     pub(super) fn move_neighbours(&mut self, mut moved: BTreeMap<NeighbourKey, [u8; 6]>) {
         self.stuck.join(&mut moved);

@@ -464,7 +464,7 @@ fn a_rollback_to_something_unresolved_ends() {
     router.stop();
 }
 
-/// A thing that exists once, such as a file, is given back by one setting before another one takes it.
+/// A thing that exists once, such as a file, is given back by one setting before another takes it.
 #[test]
 fn settings_swap_what_exists_once() {
     let _one = ONE.lock();
