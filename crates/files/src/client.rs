@@ -13,8 +13,8 @@
 //!
 //! No link is followed on the way there, and a file is replaced only by one of its kind, or
 //! appended to if it is one. Files that the router itself writes to later are [reserved](reserve)
-//! by what says so: a setting, or a capture that runs. A thread that writes for it has a [`Lease`], which
-//! ends with the setting at once, whatever the thread does then.
+//! by what says so: a setting, or a capture that runs. A thread that writes for it has a
+//! [`Lease`], which ends with the setting at once, whatever the thread does then.
 
 use crate::write::{PASSING, Spot, directory, fill, no_directory};
 use crate::{FileError, Replacement, at, is_private, open, read_all, wrong};
