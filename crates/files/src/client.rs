@@ -166,7 +166,7 @@ impl Lease {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the file is still reserved. Only [`with`](Lease::with) keeps it so.
+    /// Returns whether the file is still reserved. Only work done within the lease keeps it so.
     #[must_use]
     pub fn is_held(&self) -> bool {
         !*self.has_ended()
