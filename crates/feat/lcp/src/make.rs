@@ -111,6 +111,11 @@ pub(crate) fn join(
     made: Made,
     namespace: Option<String>,
 ) -> Result<(), Error> {
+    if matches!(made, Made::Tap | Made::Tun) {
+        // Tables are seen at once, nodes of a new TAP once a worker has installed them: a worker
+        // that still runs the features of an earlier pair would send to a node it does not know.
+        c.sync();
+    }
     let begun = begin(c, view, host, &made);
     let to = begun.inspect_err(|_| unmake_twin(c, host, &made, None))?;
     let counts = gate::counters(c);

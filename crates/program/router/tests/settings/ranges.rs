@@ -244,7 +244,7 @@ fn commands_with_words_in_another_order_are_dumped_or_refused() {
             tried.lines(&mut pair, before, lines.into_iter());
         }
     }
-    tried.end(pair, sized(20, 100));
+    tried.end(pair, sized(20, 60));
 }
 
 /// Requests that set nothing which could last, do something outside, or answer only.
