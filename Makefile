@@ -49,7 +49,7 @@ lint: setup ## formatting, clippy, documentation, and habits (SUBJECTS=no: witho
 	$(CARGO) clippy --workspace --test smoke -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: bench-names setup-bench build ## measure for twenty to thirty minutes; a report in target/bench
+bench: bench-names setup-bench build ## measure for 20 to 60 minutes; a report in target/bench
 	$(CARGO) run --release -p thalweg-bench-report -- run $(ONLY)
 
 bench-full: bench-names setup-bench build ## the same with more and longer rounds (ONLY="words" selects benchmarks)

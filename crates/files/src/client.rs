@@ -229,7 +229,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        // First: nobody else gets the name while a writer may still take it.
+        // The lease ends before the name is free: a late writer would replace the next file.
         *self.lease.has_ended() = true;
         let mut all = reserved();
         let is_own = |by: &Entry| {
